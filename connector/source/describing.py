@@ -103,8 +103,9 @@ class Describing:
         tables: Tables,
         background: Background,
         monotonic: Callable[[], float] = time.monotonic,
-        lacks: Callable[[DescribedTable], str | None] = without_cdc,
+        lacks: Callable[[DescribedTable], str | None] | None = None,
     ) -> None:
+        """``lacks``: what is wanted of a table, also of one that never had it. None: CDC, if it had that."""
         self._planner = planner
         self._connection = connection
         self._settings = settings
@@ -112,8 +113,8 @@ class Describing:
         self._tables = tables
         self._background = background
         self._monotonic = monotonic
-        self._lacks = lacks
-        self._lacking: set[TableName] = set()
+        self._lacks = lacks or without_cdc
+        self._lacking = set() if lacks is None else {table for table in tables if lacks(tables[table]) is not None}
         background.expect(DESCRIPTION, LOGGED, LAGGING)
         # Which question about each table is under way.
         self._asked: dict[TableName, object] = {}
@@ -345,7 +346,7 @@ class Describing:
                 self._background.task(LAGGING, named(node)).dismiss()
 
     def _look_for_what_it_lacks(self, found: DescribedTable) -> None:
-        """Since it is read: what it lacked before is no news, as of a table whose log an index has brought."""
+        """What it never had may be no news, as of a table whose log an index has brought."""
         table, lack = found.table, self._lacks(found)
         if lack is None:
             self._lacking.discard(table)

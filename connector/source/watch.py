@@ -17,7 +17,7 @@ from connector.errors import RetriableSourceError, UnsupportedServer
 from connector.source.background import LONGEST_PAUSE, SOURCE, Background, Purpose, Task
 from connector.source.chores import Chores
 from connector.source.connection import Connection
-from connector.source.describing import Describing, without_cdc
+from connector.source.describing import Describing
 from connector.source.descriptions import DescribedTable
 from connector.source.settings import ReadingSettings
 from connector.source.stream_sets import AT_ONCE, Listed, StreamSets, TabletStreams, VnodeGenerations
@@ -114,7 +114,7 @@ class Watch:
         tables: Tables,
         background: Background,
         monotonic: Callable[[], float] = time.monotonic,
-        lacks: Callable[[DescribedTable], str | None] = without_cdc,
+        lacks: Callable[[DescribedTable], str | None] | None = None,
     ) -> None:
         self._planner = planner
         self._connection = connection

@@ -60,8 +60,9 @@ KAFKA_SECONDS = 20.0
 
 @dataclass(slots=True)
 class Findings:
-    """``missing``: tables that are not there. ``unreachable``: nobody answered, so nothing is known. ``awaited``: some
-    table's records wait until it is mended, and others go on. ``warnings``: true, but no reason to refuse."""
+    """``missing``: tables that are not there, or have no CDC. ``unreachable``: nobody answered, so nothing is known.
+    ``awaited``: some table's records wait until it is mended, and others go on. ``warnings``: true, but no reason to
+    refuse."""
 
     problems: list[Problem] = field(default_factory=list)
     missing: dict[TableName, Problem] = field(default_factory=dict)
@@ -120,7 +121,7 @@ def wait_until_checked(configuration: Configuration, stop: threading.Event, wait
 
 
 def _never_read(configuration: Configuration, found: Findings, stop: threading.Event) -> list[Problem]:
-    """Of tables that are not there. One that was read before fails alone, and goes on when it is there again."""
+    """Of tables that are not there, or have no CDC. One that was read before fails alone, and goes on when it has."""
     if found.problems or len(found.missing) == len(configuration.connector.reading.tables):
         return list(found.missing.values())
     if not found.missing or found.unreachable:
@@ -236,15 +237,25 @@ def _together(asked: Iterable[Asked]) -> Findings:
 
 def _check_source(configuration: Configuration, found: Findings) -> None:
     for table in _check_scylla(configuration, found):
-        found.problems += objections(configuration, table)
+        if (off := _without_cdc(table)) is not None:
+            # What the log still has is read, if the table was read before: as by a worker that was there.
+            found.missing[table.table] = off
+        else:
+            found.problems += objections(configuration, table)
 
 
 def objections(configuration: Configuration, table: DescribedTable) -> list[Problem]:
     """What a configuration asks for and a table does not give."""
-    if not table.description.cdc.enabled:
-        how = f"ALTER TABLE {qualified(*table.table)} WITH cdc = {{'enabled': true}}"
-        return [Problem(TABLES, f"table {table.table} does not have CDC enabled", str(table.table), how)]
+    if (off := _without_cdc(table)) is not None:
+        return [off]
     return [*_missing_images(configuration, table), *_refused_names(configuration, table)]
+
+
+def _without_cdc(table: DescribedTable) -> Problem | None:
+    if table.description.cdc.enabled:
+        return None
+    how = f"ALTER TABLE {qualified(*table.table)} WITH cdc = {{'enabled': true}}"
+    return Problem(TABLES, f"table {table.table} does not have CDC enabled", str(table.table), how)
 
 
 # -- ScyllaDB --------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from connector.errors import RetriableSourceError, SourceError
 from connector.source.background import LONGEST_PAUSE, TELL_SECONDS, Background, Failing
 from connector.source.chores import Chores
 from connector.source.connection import Connection
-from connector.source.describing import LOOK_SECONDS, LOOKS_AT_ALL
+from connector.source.describing import LOOK_SECONDS, LOOKS_AT_ALL, without_cdc
 from connector.source.descriptions import DescribedTable, describe_table
 from connector.source.stream_sets import VnodeGenerations
 from connector.source.tables import Tables
@@ -61,7 +61,14 @@ class Counted(Tables):
 class Watched:
     """A watch of one table, or of several, by a clock that the test moves."""
 
-    def __init__(self, server: Double, table: str, *more: str, **settings: Any) -> None:
+    def __init__(
+        self,
+        server: Double,
+        table: str,
+        *more: str,
+        lacks: Callable[[DescribedTable], str | None] | None = None,
+        **settings: Any,
+    ) -> None:
         self.now = 0.0
         self.connection = Connection(server.settings(**settings))
         self.connection.open()
@@ -79,6 +86,7 @@ class Watched:
             self.tables,
             self.background,
             lambda: self.now,
+            lacks,
         )
         self.watch.start()
 
@@ -392,3 +400,19 @@ def test_what_a_table_never_had_is_no_news(watched: Watched, session: Session) -
     watched.watch.look_again()
     watched.run(5)
     assert watched.background.failing() == []
+
+
+def test_what_is_wanted_and_was_off_when_it_began_is_told(scylla: Double, table: Table, session: Session) -> None:
+    name = table(tablets=True)
+    session.execute(f"ALTER TABLE {name} WITH cdc = {{'enabled': false}}")
+    made = Watched(scylla, name, lacks=without_cdc)
+    try:
+        made.run(1)
+        [failing] = made.background.failing()
+        assert "CDC was disabled" in str(failing) and not failing.holds
+        session.execute(f"ALTER TABLE {name} WITH cdc = {{'enabled': true}}")
+        made.watch.look_again()
+        made.run(5)
+        assert made.background.failing() == []
+    finally:
+        made.close()

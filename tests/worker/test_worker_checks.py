@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 
 import pytest
 
+from connector.changes import CdcOptions, TableDescription
 from connector.delivery import GroupMember, clients, topic_reader
 from connector.errors import Problem, RetriableDeliveryError
-from connector.source import Connection, ConnectionSettings
+from connector.source import Connection, ConnectionSettings, DescribedTable
 from connector.source.failures import translated
+from connector.source.log_reader import LogTable
 from connector.table_name import TableName
 from connector.worker import checks, process, starting
 from connector.worker.lost_positions import lost_positions
@@ -88,6 +90,27 @@ def test_a_table_that_is_missing_and_was_read_before_fails_alone_beside_others(
     assert [problem.problem.split()[1] for problem in found] == [*map(str, refused)]
     monkeypatch.setattr(checks, "check", lambda *_: checks.Findings(missing=gone, problems=wrong))
     assert len(checks.live_problems(loaded(ALL))) == len(gone) + len(wrong), "validate says all"
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_a_table_whose_cdc_was_switched_off_keeps_no_other_from_its_start(
+    read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its log has what was not read yet."""
+    off, on = (
+        DescribedTable(
+            TableDescription(table.keyspace, table.name, "1", (), cdc=CdcOptions(enabled=enabled)),
+            True,
+            LogTable(table.keyspace, f"{table.name}_scylla_cdc_log"),
+            (),
+        )
+        for table, enabled in ((A, False), (B, True))
+    )
+    monkeypatch.setattr(checks, "_check_scylla", lambda *_: [off, on])
+    monkeypatch.setattr(checks, "_check_kafka", lambda *_: None)
+    monkeypatch.setattr(checks, "marks_now", lambda *_: Noted(25, frozenset({A} if read else {B})))
+    found = checks.wait_until_checked(loaded({"scylla.table.names": "ks.a,ks.b"}), threading.Event(), Shown())
+    assert [problem.problem for problem in found] == ([] if read else ["table ks.a does not have CDC enabled"])
 
 
 def test_whether_a_missing_table_was_read_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,28 +21,34 @@ def insert(session: Session, table: str, rows: range) -> None:
         session.execute(f"INSERT INTO {table} (pk, ck, v) VALUES ({number % 10}, {number}, 'v{number}')")
 
 
-def test_a_table_that_was_dropped_while_nothing_ran_fails_alone(
+def test_what_was_dropped_or_switched_off_while_nothing_ran_keeps_no_other_table_from_its_start(
     service: Make, session: Session, make_table: MakeTable
 ) -> None:
-    table, dropped = make_table(tablets=True), make_table(tablets=True)
-    connector = service([table, dropped], connector={"tasks.max": "1"})
-    for each in (table, dropped):
+    tables = table, off, dropped = [make_table(tablets=True) for _ in range(3)]
+    connector = service(tables, connector={"tasks.max": "1"})
+    for each in tables:
         insert(session, each, range(5))
     run = connector.start()
-    for each in (table, dropped):
+    for each in tables:
         assert exactly_once(connector, session, each) == 5
     connector.stopped(run)
 
     session.execute(f"DROP TABLE {dropped}")
-    insert(session, table, range(5, 10))
+    for each in (table, off):
+        insert(session, each, range(5, 10))
+    session.execute(f"ALTER TABLE {off} WITH cdc = {{'enabled': false}}")
     run = connector.start()
-    assert exactly_once(connector, session, table) == 10
+    for each in (table, off):
+        assert exactly_once(connector, session, each) == 10
 
     def states() -> dict[str, str]:
         return {name: told["state"] for name, told in connector.report()["tables"].items()}
 
-    until(lambda: states() == {table: "RUNNING", dropped: "FAILED"}, what=lambda: f"one that fails: {states()}")
+    expected = {table: "RUNNING", off: "RUNNING", dropped: "FAILED"}
+    until(lambda: states() == expected, what=lambda: f"one that fails: {states()}")
     assert "does not exist" in connector.report()["tables"][dropped]["error"] and run.poll() is None
+    lacking = until(lambda: connector.report()["tables"][off]["failing"], what="a word about the table without CDC")
+    assert "does not have CDC enabled" in lacking[0]
 
 
 @pytest.mark.parametrize("member", [{}, {"group.instance.id": "köln"}])
