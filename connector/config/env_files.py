@@ -14,6 +14,8 @@ from typing import Literal
 from connector.config.substitution import Variables, substituted
 
 _NAME = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*(=)?[ \t]*")
+#: Names that no shell has, and colons, are taken from other programs' files.
+_NAME_OF_COMPOSE = re.compile(r"[ \t]*(?:export[ \t]+)?([\w.\-\[\]]+)[ \t]*([=:])?[ \t]*")
 _SINGLE = re.compile(r"'((?:[^'\\]|\\.)*)'[ \t]*(?:#[^\n]*)?(?:\n|\Z)", re.DOTALL)
 _DOUBLE = re.compile(r"\"((?:[^\"\\]|\\.)*)\"[ \t]*(?:#[^\n]*)?(?:\n|\Z)", re.DOTALL)
 _REST = re.compile(r"([^\n]*)(?:\n|\Z)")
@@ -35,15 +37,15 @@ class Line:
     quote: Quote = ""
 
 
-def env_lines(text: str) -> list[Line] | None:
+def env_lines(text: str, named: re.Pattern[str] = _NAME) -> list[Line] | None:
     """Every variable of a file, in its order."""
-    lines = list(_lines("\n".join(text.splitlines())))
+    lines = list(_lines("\n".join(text.splitlines()), named))
     return None if None in lines else [line for line in lines if line is not None]
 
 
 def env_file_variables(text: str, variables: Variables) -> dict[str, str] | None:
     """As compose hands them to a service: with what stands for ``$NAME`` where there are no single quotes."""
-    lines, found = env_lines(text), dict[str, str]()
+    lines, found = env_lines(text, _NAME_OF_COMPOSE), dict[str, str]()
     if lines is None:
         return None
     for line in lines:
@@ -56,15 +58,20 @@ def env_file_variables(text: str, variables: Variables) -> dict[str, str] | None
     return found
 
 
-def raw_variables(text: str, variables: Variables) -> dict[str, str]:
+def raw_variables(text: str, variables: Variables) -> dict[str, str] | None:
     """As `docker run --env-file` takes them, and compose with ``format: raw``: what stands behind the ``=``."""
     found = dict[str, str]()
     for line in text.splitlines():
         name, equals, value = line.lstrip().partition("=")
-        if equals and not name.startswith("#"):
-            found[name.strip()] = value
-        elif variables.value(name.strip()) is not None:
-            found[name.strip()] = variables.text(name.strip())
+        if name.startswith("#"):
+            continue
+        name = name.strip()
+        if len(name.split()) > 1:
+            return None
+        if equals:
+            found[name] = value
+        elif variables.value(name) is not None:
+            found[name] = variables.text(name)
     return found
 
 
@@ -76,10 +83,10 @@ def _expanded(text: str, quote: Quote, variables: Variables) -> str:
         return text.replace("$$", "$") if quote else text
 
 
-def _lines(text: str) -> Iterator[Line | None]:
+def _lines(text: str, named: re.Pattern[str]) -> Iterator[Line | None]:
     at = _after_blanks(text, 0)
     while at < len(text):
-        name = _NAME.match(text, at)
+        name = named.match(text, at)
         if name is None:
             yield None
             return

@@ -82,9 +82,50 @@ def test_an_override_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     file = put(
         tmp_path,
         compose_yaml="services: {connect: {environment: {CONNECT_BOOTSTRAP_SERVERS: 'k:1', CONNECT_GROUP_ID: g}}}\n",
-        compose_override_yaml="services: {connect: {environment: !override {CONNECT_GROUP_ID: other}}}\n",
+        compose_override_yaml="services: {connect: {environment: !merge {CONNECT_GROUP_ID: other}}}\n",
     )
     (problem,) = validate(CONNECTOR, file, {})
     assert problem.property == "compose.override.yaml"
     assert problem.problem == "Cannot be read, and compose reads it over compose.yaml"
     assert "docker compose config" in str(problem.suggestion)
+
+
+BASE = """
+services:
+  connect:
+    env_file: of.env
+    environment: {CONNECT_BOOTSTRAP_SERVERS: "k:1", CONNECT_GROUP_ID: g, CONNECT_CLIENT_RACK: r}
+"""
+
+
+@pytest.mark.parametrize(
+    ("over", "wanted"),
+    [
+        ("{environment: {CONNECT_CLIENT_RACK: !reset null}, ports: !reset []}", ("g", None, "positions")),
+        ("{environment: !override {CONNECT_BOOTSTRAP_SERVERS: 'k:1'}}", ("of file", None, "positions")),
+        ("{environment: !override ['CONNECT_BOOTSTRAP_SERVERS=k:1'], env_file: !reset null}", (None, None, None)),
+        ("{environment: {CONNECT_GROUP_ID: other}, env_file: !override [other.env]}", ("other", "r", "others")),
+        ("!override {environment: {CONNECT_BOOTSTRAP_SERVERS: 'k:1', CONNECT_GROUP_ID: NO}}", ("NO", None, None)),
+        ("{environment: {CONNECT_GROUP_ID: off, CONNECT_CLIENT_RACK: 1e3}}", ("off", "1000", "positions")),
+    ],
+)
+def test_what_a_file_writes_over_is_gone(tmp_path: Path, over: str, wanted: tuple[str | None, ...]) -> None:
+    file = put(
+        tmp_path,
+        compose_yaml=BASE,
+        compose_override_yaml=f"services:\n  connect: {over}\n",
+        of_env="CONNECT_GROUP_ID=of file\nCONNECT_OFFSET_STORAGE_TOPIC=positions\n",
+        other_env="CONNECT_OFFSET_STORAGE_TOPIC=others\n",
+    )
+    (document,) = read_documents(file, "file", {})
+    assert not document.problems and document.texts["bootstrap.servers"] == "k:1"
+    assert tuple(document.texts.get(name) for name in ("group.id", "client.rack", "offset.storage.topic")) == wanted
+
+
+def test_a_service_may_be_taken_out(tmp_path: Path) -> None:
+    second = BASE + BASE.partition("services:")[2].replace("connect:", "second:").replace("k:1", "k:2")
+    over = "services: {second: !reset null}\n"
+    file = put(tmp_path, compose_yaml=second, compose_override_yaml=over, of_env="CONNECT_CLIENT_ID=c\n")
+    assert load(CONNECTOR, file, {}).worker.bootstrap_servers == "k:1"
+    file.with_name("compose.override.yaml").unlink()
+    assert "has 2: connect, second" in validate(CONNECTOR, file, {})[0].problem

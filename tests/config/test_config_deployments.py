@@ -88,7 +88,11 @@ def test_variables_of_variables_do_not_grow_without_end() -> None:
         ("A=1\nB=${A}$A-$OF\nOF\nNOWHERE\n", {"A": "1", "B": "11-${env:OF}", "OF": "${env:OF}"}),
         ("A=p$\nB=${file:/a:b}\n", {"A": "p$", "B": "${file:/a:b}"}),
         ("A=1\nsome words\n", None),
-        ("A=1\nb: 2\n", None),
+        # As `dotenv/parser.go` of compose-go 2 has it.
+        (
+            "A=1\nb: 2\nspring.kafka.url=k:1\nmy-own[0]: x # said\n",
+            {"A": "1", "b": "2", "spring.kafka.url": "k:1", "my-own[0]": "x"},
+        ),
     ],
 )
 def test_files_of_variables_are_read_as_compose_reads_them(lines: str, wanted: dict[str, str] | None) -> None:

@@ -134,7 +134,9 @@ def test_a_container_that_a_script_runs_is_a_worker(tmp_path: Path) -> None:
 
 
 def test_a_container_has_all_the_variables_that_it_is_given(tmp_path: Path) -> None:
-    (tmp_path / "connect.env").write_text("CONNECT_SASL_MECHANISM=PLAIN\nCONNECT_GROUP_ID=file\n")
+    # As it stands there: a container's file knows neither quotes nor comments behind a value.
+    file = "# said\nCONNECT_SASL_MECHANISM=PLAIN\nCONNECT_GROUP_ID=file\nCONNECT_CONSUMER_CLIENT_RACK='a $b' # c\n"
+    (tmp_path / "connect.env").write_text(file)
     script = (
         "export CONNECT_CLIENT_ID=c\n"
         "docker run --env-file connect.env -eCONNECT_BOOTSTRAP_SERVERS=k:1 --env CONNECT_GROUP_ID=single `\n"
@@ -146,6 +148,7 @@ def test_a_container_has_all_the_variables_that_it_is_given(tmp_path: Path) -> N
         "bootstrap.servers": "k:1",
         "client.id": "c",
         "client.rack": "${env:CONNECT_CLIENT_RACK}",
+        "consumer.client.rack": "'a $b' # c",
         "group.id": "single",
         "sasl.mechanism": "PLAIN",
         "offset.storage.topic": "${env:CONNECT_OFFSET_STORAGE_TOPIC}",

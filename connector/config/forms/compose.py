@@ -22,8 +22,9 @@ from connector.config.environment import (
     worker_properties,
 )
 from connector.config.forms.compose_files import Project, included, services_of, services_over
-from connector.config.forms.shapes import listed, mapping
+from connector.config.forms.shapes import as_text, listed, mapping
 from connector.config.forms.wrapped import Wrapped
+from connector.config.forms.written_over import Reset, writes_over
 from connector.config.substitution import reference, substituted
 from connector.errors import Problem
 
@@ -169,10 +170,20 @@ def _extended(services: Mapping[str, Any], extended: Any, project: Project, dept
 
 
 def _with(found: _Service, service: Mapping[str, Any], project: Project) -> _Service:
-    found.image = str(service.get("image") or found.image)
+    if writes_over(service):
+        found = _Service()
+    image = service.get("image")
+    found.image = str("" if isinstance(image, Reset) else image or found.image)
+    if writes_over(service.get("env_file")):
+        found.of_files.clear()
+    if writes_over(service.get("environment")):
+        found.environment.clear()
     for path, required, raw in _env_files(service.get("env_file"), project):
         _take_env_file(found, path, required, raw, project)
     for variable, value in _environment(service.get("environment")):
+        if isinstance(value, Reset):
+            found.environment.pop(variable, None)
+            continue
         try:
             text = _handed_on(variable, project) if value is None else substituted(value, project.variables)
         except ValueError as error:
@@ -186,10 +197,12 @@ def _with(found: _Service, service: Mapping[str, Any], project: Project) -> _Ser
 
 def _over(found: _Service, overriding: Mapping[str, Any], name: str, project: Project) -> _Service:
     service = overriding.get(name)
+    if isinstance(service, Reset):
+        return _Service()
     return _with(found, service, project) if isinstance(service, Mapping) else found
 
 
-def _environment(given: Any) -> Iterator[tuple[str, str | None]]:
+def _environment(given: Any) -> Iterator[tuple[str, str | Reset | None]]:
     """A map, or a list of ``NAME=value``; None: the process's own variable is handed on."""
     if isinstance(given, list):
         for item in given:
@@ -197,11 +210,7 @@ def _environment(given: Any) -> Iterator[tuple[str, str | None]]:
             yield name, value if equals else None
     elif isinstance(given, Mapping):
         for name, value in given.items():
-            yield str(name), None if value is None else _as_text(value)
-
-
-def _as_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+            yield str(name), value if value is None or isinstance(value, Reset) else as_text(value)
 
 
 def _handed_on(variable: str, project: Project) -> str | None:
@@ -210,7 +219,7 @@ def _handed_on(variable: str, project: Project) -> str | None:
 
 def _env_files(given: Any, project: Project) -> Iterator[tuple[Path, bool, bool]]:
     """Path, whether it must be there, whether it is taken as it is."""
-    for each in listed(given):
+    for each in () if isinstance(given, Reset) else listed(given):
         options = each if isinstance(each, Mapping) else {"path": each}
         path = project.beside(str(options.get("path") or ""))
         yield path, options.get("required") is not False, options.get("format") == "raw"

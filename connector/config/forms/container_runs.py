@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from connector.config.contents import file_content, why_unreadable
-from connector.config.env_files import env_lines
-from connector.config.environment import is_debezium_image, variables_of
+from connector.config.env_files import raw_variables
+from connector.config.environment import is_debezium_image
 from connector.config.forms.script_variables import MADE, ScriptVariables
 from connector.config.forms.shell_words import KnownByRunning, expanded, words_of
 from connector.config.forms.worker import worker_with_references
@@ -77,14 +77,16 @@ class _Run:
                 self.elsewhere[name] = MADE
 
     def _take_file(self, value: str) -> None:
+        known = self.known.at(self.place)
         try:
-            path = self.folder / expanded(value, self.known.at(self.place))
+            path = self.folder / expanded(value, known)
             text = file_content(path).decode("utf-8-sig")
         except (KnownByRunning, OSError, UnicodeDecodeError) as error:
             reason = why_unreadable(error) if isinstance(error, OSError) else "Is not a text that can be found"
             hint = "put it beside the script, or give it as the worker's file"
             self.problems.append(Problem("--env-file", f"{value} cannot be read: {reason}", None, hint))
             return
-        if env_lines(text) is None:
+        variables = raw_variables(text, known)
+        if variables is None:
             self.problems.append(Problem("--env-file", f"{path} must hold lines NAME=value alone"))
-        self.of_files |= variables_of(text, self.known.environ) or {}
+        self.of_files |= variables or {}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from connector.config.forms.shapes import mapping, mappings
+from connector.config.forms.shapes import as_text, mapping, mappings
 from connector.config.forms.templates import TEMPLATE
 from connector.config.forms.wrapped import Wrapped
 from connector.errors import Problem
@@ -111,7 +111,7 @@ def _environment(given: Any) -> dict[str, str]:
         pairs = [(str(each.get("name")), each.get("value")) for each in mappings(given)]
         texts = [each for each in given if isinstance(each, str)] if isinstance(given, list) else []
         pairs += [(name, value) for name, equals, value in (each.partition("=") for each in texts) if equals]
-    return {name: str(value) for name, value in pairs if isinstance(value, str | int | float)}
+    return {name: as_text(value) for name, value in pairs if isinstance(value, str | int | float)}
 
 
 def _filled(wrapped: Wrapped) -> Wrapped:

@@ -13,6 +13,11 @@ def mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def as_text(value: Any) -> str:
+    """Of a plain word: `true`, as it was written, not Python's."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def listed(value: Any) -> list[Any]:
     """One thing, or several, or nothing."""
     return value if isinstance(value, list) else [] if value is None else [value]

@@ -1,4 +1,5 @@
-"""YAML as Kubernetes reads it: plain words are texts, numbers, true and false, or nothing; a time is a text.
+"""YAML as Kubernetes reads it: plain words are texts, numbers, true and false, or nothing; a time is a text. And as
+compose does, to which `yes` and `off` are texts.
 
 In: the text of a file. Out: its documents, as JSON would hold them; ``ValueError`` with the place of what is wrong.
 """
@@ -12,10 +13,12 @@ from typing import Any
 import yaml
 
 from connector.config.forms.repeated import Repeated, repeated_pairs
+from connector.config.forms.written_over import OverridingList, OverridingMap, Reset
 
 #: More values than any configuration has; few anchors are enough to write far more.
 _MOST_VALUES = 100_000
 _MERGE = "tag:yaml.org,2002:merge"
+_COMPOSE = re.compile(r"^(?:services|include)[ \t]*:", re.MULTILINE)
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
@@ -35,27 +38,44 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         return repeated_pairs(pairs, given)
 
 
+class _OfCompose(_Loader):
+    """With the tags that a file has which is read over another one."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+
+    def overriding(self, node: yaml.Node) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            return OverridingMap(self.mapping(node))
+        if isinstance(node, yaml.SequenceNode):
+            return OverridingList(self.construct_sequence(node, deep=True))
+        return self.construct_scalar(node)
+
+
 def _number(text: str) -> int | float | str:
     plain = text.replace("_", "")
     try:
         return int(plain, 0) if not re.fullmatch(r"[-+]?0[0-9]+", plain) else int(plain, 8)
     except ValueError:
-        return float(plain)
+        found = float(plain)
+        # As Go writes it: 1e3 is 1000.
+        return int(found) if found.is_integer() and abs(found) < 1e21 else found
 
 
-def _resolve(tag: str, pattern: str, first: str, made: Callable[[str], Any]) -> None:
-    _Loader.add_implicit_resolver(tag, re.compile(pattern), list(first))
+def _resolve(tag: str, pattern: str, first: str, made: Callable[[str], Any], *loaders: type[_Loader]) -> None:
+    for loader in loaders or (_Loader, _OfCompose):
+        loader.add_implicit_resolver(tag, re.compile(pattern), list(first))
     _Loader.add_constructor(tag, lambda loader, node: made(loader.construct_scalar(node)))
 
 
-_resolve(
-    "tag:yaml.org,2002:bool",
-    r"(?:true|True|TRUE|yes|Yes|YES|on|On|ON|false|False|FALSE|no|No|NO|off|Off|OFF)\Z",
-    "tTyYoOfFnN",
-    lambda text: text.lower() in ("true", "yes", "on"),
-)
+_BOOL = "tag:yaml.org,2002:bool"
+_TRUE = ("true", "yes", "on")
+_WORDS = r"(?:true|True|TRUE|yes|Yes|YES|on|On|ON|false|False|FALSE|no|No|NO|off|Off|OFF)\Z"
+_resolve(_BOOL, _WORDS, "tTyYoOfFnN", lambda text: text.lower() in _TRUE, _Loader)
+_resolve(_BOOL, r"(?:true|True|TRUE|false|False|FALSE)\Z", "tTfF", lambda text: text.lower() in _TRUE, _OfCompose)
 _resolve("tag:yaml.org,2002:null", r"(?:~|null|Null|NULL|)\Z", "~nN", lambda text: None)
-_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"\Z"), [""])
+for _each in (_Loader, _OfCompose):
+    _each.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"\Z"), [""])
+    _each.add_implicit_resolver(_MERGE, re.compile(r"<<\Z"), ["<"])
 _resolve(
     "tag:yaml.org,2002:int",
     r"[-+]?(?:0|[1-9][0-9_]{0,300}|0[0-7_]{1,300}|0o[0-7_]+|0x[0-9a-fA-F_]+|0b[01_]+)\Z",
@@ -68,14 +88,15 @@ _resolve(
     "-+.0123456789",
     _number,
 )
-_Loader.add_implicit_resolver(_MERGE, re.compile(r"<<\Z"), ["<"])
 _Loader.add_constructor("tag:yaml.org,2002:map", _Loader.mapping)
+_OfCompose.add_constructor("!override", _OfCompose.overriding)
+_OfCompose.add_constructor("!reset", lambda loader, node: Reset())
 
 
 def yaml_documents(text: str) -> list[Any]:
     """All documents of a file but empty ones."""
     try:
-        loader = _Loader(text)
+        loader = _OfCompose(text) if _COMPOSE.search(text) else _Loader(text)
         try:
             found = []
             while loader.check_node():
