@@ -402,6 +402,52 @@ def test_null_is_no_word_of_a_connector(tmp_path: Path) -> None:
     assert "scylla.user" not in document.texts
 
 
+MERGED = f"""
+locals {{
+  common = {{ "topic.prefix" = local.prefix, "tasks.max" = 2 }}
+  prefix = "${{var.stage}}-shop"
+}}
+variable "stage" {{ default = "prod" }}
+resource "kafka-connect_connector" "orders" {{
+  name   = "orders-${{var.stage}}"
+  config = merge(local.common, {{
+    "connector.class" = "{CLASS}"
+    "scylla.table.names" = join(",", [
+      "shop.orders",
+    ])
+    "scylla.user" = sensitive(var.stage) # said
+    "scylla.query.options.fetch.size" = <<-EOT
+      7
+    EOT
+    "scylla.cluster.ip.addresses" = "h:1"
+  }}, local.more)
+}}
+"""
+
+
+def test_maps_that_are_merged_and_locals(tmp_path: Path) -> None:
+    (document,) = read(tmp_path, "c.tf", MERGED)
+    assert document.texts == {
+        "name": "orders-prod",
+        "topic.prefix": "prod-shop",
+        "tasks.max": "2",
+        "connector.class": CLASS,
+        "scylla.user": "prod",
+        "scylla.cluster.ip.addresses": "h:1",
+    }
+    told = ["scylla.table.names", "scylla.query.options.fetch.size", "local.more"]
+    assert [each.property for each in document.problems] == told
+
+
+@pytest.mark.parametrize(
+    "given", ["local.of_elsewhere", 'jsondecode(file("orders.json"))', "each.value", "{ a = " * 99]
+)
+def test_a_connector_that_only_terraform_knows_is_not_passed_over(tmp_path: Path, given: str) -> None:
+    other = f'resource "kafka-connect_connector" "more" {{\n  config = {given}\n}}\n'
+    documents = read(tmp_path, "c.tf", MERGED.replace(", local.more", "") + other)
+    assert [each.problem for each in documents[1].problems] == ["Is an expression, which only Terraform knows"]
+
+
 def test_a_file_of_terraform_without_connectors(tmp_path: Path) -> None:
     (tmp_path / "main.tf").write_text('provider "aws" {}\n')
     (problem,) = validate(tmp_path / "main.tf", WORKER, {})
