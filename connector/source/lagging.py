@@ -15,6 +15,7 @@ from connector.errors import RetriableSourceError
 from connector.source.descriptions import DescribedTable
 from connector.source.failures import bracketed
 from connector.source.pages import RawPage
+from connector.values import native
 
 
 class OlderSchema(RetriableSourceError):
@@ -38,7 +39,7 @@ def lacking(described: DescribedTable, page: RawPage) -> str | None:
         # Where a column of the table is missing, so are the flags of it.
         return _no_columns([name for name in missing if not name.startswith(DELETED)] or missing)
     known = {used.name: len(used.fields) for used in described.description.user_types}
-    return _fewer_fields(dict(_fields_in(page.types)), known)
+    return _fewer_fields(dict(_fields_in(page.types)), known) or _other_types(described, page)
 
 
 def older(found: TableDescription, known: TableDescription) -> str | None:
@@ -71,6 +72,24 @@ def _fewer_fields(found: Mapping[str, int], known: Mapping[str, int]) -> str | N
         if found.get(name, count) < count:
             return f"{found[name]} of the {count} fields of type {name}"
     return None
+
+
+def _other_types(described: DescribedTable, page: RawPage) -> str | None:
+    """A column that was dropped and added again may have another type: by the former one its values are null, or what
+    others take for something else. Judged where both are types without parts, whose spelling leaves no doubt."""
+    wanted = dict(described.log_columns)
+    for name, kind in zip(page.columns, page.types, strict=True):
+        new, old = _native(wanted.get(name, "")), _native(kind.cql_parameterized_type())
+        if new and old and new != old:
+            return f"column {name} of type {old}"
+    return None
+
+
+def _native(spelled: str) -> str | None:
+    try:
+        return native(spelled).name
+    except ValueError:
+        return None
 
 
 def _fields_in(types: Iterable[Any]) -> Iterable[tuple[str, int]]:

@@ -146,6 +146,13 @@ TABLE = [
         lagging.test_a_page_that_lacks_a_column_is_not_taken,
     ),
     Mutant(
+        "a page with a column of an older type is not taken",
+        "connector/source/lagging.py",
+        " or _other_types(described, page)",
+        "",
+        lagging.test_a_page_by_the_type_that_a_column_had_before_it_was_dropped,
+    ),
+    Mutant(
         "what only a page knows is asked of its own node",
         TABLES,
         "(not anew and page.node in {None, *known.told})",

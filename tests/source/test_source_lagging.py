@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from cassandra.cluster import Session
-from cassandra.cqltypes import FrozenType, ListType
+from cassandra.cqltypes import FrozenType, Int32Type, ListType, UTF8Type
 from cassandra.cqltypes import UserType as DriverType
 from cassandra.policies import RoundRobinPolicy
 
@@ -116,6 +116,26 @@ def test_what_a_page_lacks() -> None:
     assert lacking(NEW, given(DEAF, "v")) == "no column w"
     flags = replace(given(DEAF, "v", "w"), columns=given(DEAF, "v", "w").columns[:-1])
     assert lacking(NEW, flags) == "no column cdc$deleted_w"
+
+
+def test_a_page_by_the_type_that_a_column_had_before_it_was_dropped() -> None:
+    text = replace(OLD, log_columns=tuple((name, "text" if name == "v" else "") for name, _ in OLD.log_columns))
+    shown = given(DEAF, "v")
+    at = shown.columns.index("v")
+    for kind, why in (
+        (UTF8Type, None),
+        (Int32Type, "column v of type int"),
+        (ListType.apply_parameters([UTF8Type]), None),
+    ):
+        page = replace(shown, types=(*shown.types[:at], kind, *shown.types[at + 1 :]))
+        assert lacking(text, page) == why
+    old = replace(shown, types=(*shown.types[:at], Int32Type, *shown.types[at + 1 :]))
+    tables = Tables([text])
+    assert tables.layout(TABLE, old) is None, "its node may know more"
+    tables.asking(TABLE)
+    tables.unchanged(TABLE, DEAF)
+    with pytest.raises(OlderSchema, match=r"which has column v of type int in ks\.t$"):
+        tables.layout(TABLE, old)
 
 
 def test_of_a_type_that_is_gone_nobody_hears_that_its_column_was_dropped() -> None:
