@@ -39,8 +39,12 @@ def data_files(session: SparkSession, path: str) -> DataFrame:
 
 
 def extent(session: SparkSession, path: str) -> tuple[int, int]:
-    """Number and bytes of the newest version's files, which Spark sums up for each version that is read."""
+    """Number and bytes of the newest version's files. Delta's writers note them beside each commit; of one by somebody
+    else Spark sums them up, by jobs that take longer than a small commit."""
     newest = _newest(session, path)
+    noted = newest.checksumOpt()
+    if noted.isDefined():
+        return int(noted.get().numFiles()), int(noted.get().tableSizeBytes())
     return int(newest.numOfFiles()), int(newest.sizeInBytes())
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import threading
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from connector.errors import ConfigurationError, LandingError
@@ -22,6 +23,7 @@ from spark_jobs.sinks.delta_published import DeltaPublisher
 from spark_jobs.sinks.formats import FORMATS, table_format
 from spark_jobs.sinks.iceberg_published import IcebergPublisher
 from spark_jobs.sinks.sink import LostRaceError, Sink
+from tests.servers.patience import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
@@ -214,8 +216,13 @@ def test_what_writers_have_said_and_how_much_there_is_stands_in_the_log(spark: S
     for at, text in enumerate(said):
         written = spark.range(at + 1).write.format("delta").mode("append")
         (written if text is None else written.option("userMetadata", text)).save(path)
-    there = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").select("numFiles", "sizeInBytes").collect()
-    assert [extent(spark, path)] == [tuple(row) for row in there]
+
+    def there() -> tuple[Any, ...]:
+        (row,) = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").select("numFiles", "sizeInBytes").collect()
+        return tuple(row)
+
+    found, jobs = _with_jobs(spark, lambda: extent(spark, path))
+    assert (found, jobs) == (there(), 0)
     history = spark.sql(f"DESCRIBE HISTORY delta.`{path}`").orderBy("version", ascending=False)
     told = [row["userMetadata"] for row in history.collect()]
     assert told == said[::-1]
@@ -226,6 +233,22 @@ def test_what_writers_have_said_and_how_much_there_is_stands_in_the_log(spark: S
     for gone in (0, 1):
         (tmp_path / "t" / "_delta_log" / f"{gone:020}.json").unlink()
     assert list(commit_metadata(spark, path, 9)) == told[:2]
+    # Beside whose commits nothing is noted.
+    write_deltalake(path, DeltaTable(path).to_pyarrow_table(), mode="append")
+    assert extent(spark, path) == there() and extent(spark, path)[0] == found[0] + 1
+
+
+def _with_jobs(spark: SparkSession, work: Callable[[], Any]) -> tuple[Any, int]:
+    """What some work gives, and how many of Spark's jobs it has run."""
+    context, group = spark.sparkContext, uuid.uuid4().hex
+    context.setLocalProperty("spark.jobGroup.id", group)
+    try:
+        given = work()
+        spark.range(1).collect()
+        until(lambda: bool(context.statusTracker().getJobIdsForGroup(group)), 60, "a job that comes after it")
+        return given, len(context.statusTracker().getJobIdsForGroup(group)) - 1
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
 
 
 @pytest.mark.parametrize("form", [name for name, form in sorted(FORMATS.items()) if form.publisher is not None])
