@@ -29,7 +29,7 @@ from spark_jobs.config import Settings
 from spark_jobs.decode import CELL_TTLS, MADE_BY, PATIENCE_S, Registry, decoded_avro, decoded_json
 from spark_jobs.functions import register_functions
 from spark_jobs.java_objects import file_system, file_text, hadoop_path
-from spark_jobs.model import DEAD, TTL, DeadReason, Layout, TableDefinition, carried
+from spark_jobs.model import DEAD, TTL, DeadReason, Layout, TableDefinition, carried, quoted, reasons_sql
 from spark_jobs.sinks import Sink
 from spark_jobs.stream.declared_types import check_fitting
 from spark_jobs.stream.housekeeping import Housekeeping
@@ -387,9 +387,9 @@ class TableStream:
     def _append(self, landed: LandedTable, batch: DataFrame, ends: Offsets) -> None:
         frame = self._decoded(batch.selectExpr("*", MADE_BY, CELL_TTLS))
         seen = Observation()
-        counts = [F.count_if(F.col("reason") == reason).alias(reason) for reason in DeadReason]
-        landed_count = F.count_if(F.col("segment") != DEAD).alias("landed")
-        frame = frame.observe(seen, landed_count, F.max("ts").alias("newest"), F.count(TTL).alias(TTL), *counts)
+        counts = [f"count_if({reasons_sql([reason])}) AS {quoted(reason)}" for reason in DeadReason]
+        counts += [f"count_if(segment <> {DEAD}) AS landed", "max(ts) AS newest", f"count({TTL}) AS {TTL}"]
+        frame = frame.observe(seen, *map(F.expr, counts))
         landed.append(frame.unionByName(landed.position_rows(ends, self._segment), allowMissingColumns=True))
         self._has_rows = self.landed = True
         self._positions.update(ends)

@@ -18,7 +18,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import Observation, SparkSession
 
 from connector.errors import LandingError
-from spark_jobs.java_objects import java_class
+from spark_jobs.java_objects import elements, java_class
 
 _TOLD_S = 60
 _FULL = os.strerror(errno.ENOSPC)
@@ -35,7 +35,8 @@ def told(session: SparkSession, seen: Observation) -> dict[str, Any]:
         java_class(session, "scala.concurrent.Await").ready(answer, patience)
     except Py4JJavaError as error:
         raise LandingError(f"batch committed, but Spark reported no metrics within {_TOLD_S} s") from error
-    return dict(seen.get)
+    metrics = cast(Any, seen)._jo.getAsJava()
+    return {name: metrics[name] for name in elements(java_class(session, "java.util.ArrayList")(metrics.keySet()))}
 
 
 def one_line(error: BaseException) -> str:

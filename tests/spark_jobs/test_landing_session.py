@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from py4j.java_gateway import GatewayClient
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import Observation, SparkSession
+from pyspark.sql import functions as F
 
 from connector.errors import LandingError
 from spark_jobs.java_objects import elements, hadoop_path, java_class
 from spark_jobs.session import needing_spark
+from spark_jobs.stream import told
 
 
 class Refusing:
@@ -60,23 +62,36 @@ def test_checkpoints_are_written_without_a_process_for_each_file(spark: SparkSes
     assert manager.getClass().getSimpleName() == "FileSystemBasedCheckpointFileManager"
 
 
-@pytest.mark.spark
-def test_a_class_of_the_jvm_is_looked_for_once_and_by_its_whole_name(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each answer about a part of a name costs the JVM a look into all of its jars."""
-    asked: list[str] = []
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names that the JVM is asked for: of each that is no class it looks into all of its jars."""
+    names: list[str] = []
     answer = GatewayClient.send_command
 
     def listening(client: GatewayClient, command: str, *more: Any, **others: Any) -> Any:
         if command.startswith("r\nu\n"):
-            asked.append(command.split("\n")[2])
+            names.append(command.split("\n")[2])
         return answer(client, command, *more, **others)
 
     monkeypatch.setattr(GatewayClient, "send_command", listening)
+    return names
+
+
+@pytest.mark.spark
+def test_a_class_of_the_jvm_is_looked_for_once_and_by_its_whole_name(spark: SparkSession, asked: list[str]) -> None:
     assert [java_class(spark, "java.util.concurrent.Phaser")().getPhase() for _ in range(2)] == [0, 0]
     assert asked == ["java.util.concurrent.Phaser"]
     listed = java_class(spark, "java.util.ArrayList")(["a", "b"])
     asked.clear()
     assert elements(listed) == ["a", "b"]
     assert not asked
+
+
+@pytest.mark.spark
+def test_of_columns_and_counts_the_jvm_is_told_nothing_that_nobody_reads(spark: SparkSession, asked: list[str]) -> None:
+    seen = Observation()
+    frame = spark.range(3).where(F.col("id") > 0).observe(seen, F.count("id").alias("rows"), F.max("id").alias("last"))
+    frame.write.format("noop").mode("append").save()
+    assert told(spark, seen) == {"rows": 2, "last": 2}
+    # The place of each column in Python, and what an error is that ends a loop.
+    assert not {"org.apache.spark.sql.catalyst.trees.PySparkCurrentOrigin", "py4j"} & set(asked)
