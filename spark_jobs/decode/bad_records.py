@@ -23,7 +23,7 @@ def reason_of(layout: Layout) -> str:
     no_key = " OR ".join(f"{quoted(key.value)} IS NULL" for key in layout.partition)
     for key in layout.clustering:
         no_key += f" OR (kind = {ROW} AND {quoted(key.value)} IS NULL)"
-    if layout.clustering and not layout.has_statics:
+    if layout.clustering and not any(column.kind == "static" for column, _ in layout.recorded):
         no_key += f" OR (kind = {PARTITION} AND op IN ('c', 'u'))"
     known_op = "op IN ('c', 'u', 'd')"
     if layout.clustering:

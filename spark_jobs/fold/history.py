@@ -161,8 +161,8 @@ def _timestamp(time: str) -> str:
 def _content(layout: Layout) -> str:
     """All that a reader sees of a row but its identity, without the times at which it was written."""
     fields = [(f"k{at}", quoted(key.value)) for at, key in enumerate(layout.clustering) if key.many_spellings]
-    fields += [(f"c{at}", _value(cell)) for at, cell in enumerate(layout.cells)]
-    fields += [(f"e{at}", _elements(part)) for at, part in enumerate(layout.elements)]
+    fields += [(f"c{at}", _value(cell)) for at, cell in enumerate(layout.cells) if not cell.hidden]
+    fields += [(f"e{at}", _elements(part)) for at, part in enumerate(layout.elements) if not part.hidden]
     return struct_of([("x", "1"), *fields])
 
 

@@ -150,7 +150,7 @@ def _column_value(layout: Layout, column: Column, prefix: str) -> str:
     for part in layout.elements:
         if part.column == column.name:
             return _elements_value(part, f"{prefix}{quoted('w_' + part.stored.physical)}", declared)
-    cells = [cell for cell in layout.cells if cell.column == column.name]
+    cells = [cell for cell in layout.cells if cell.column == column.name and not cell.hidden]
     values = [f"{prefix}{quoted('w_' + cell.stored.physical)}" for cell in cells]
     if len(cells) == 1 and cells[0].field is None:
         return present(column.type, values[0], declared)

@@ -64,7 +64,7 @@ from spark_jobs.model.patches import (
     state_patch,
     ttl_of,
 )
-from spark_jobs.model.shape import same_table, shape
+from spark_jobs.model.shape import hidden_columns, same_table, shape
 
 __all__ = [
     "DEAD",
@@ -105,6 +105,7 @@ __all__ = [
     "greatest",
     "has_fields",
     "headers_of",
+    "hidden_columns",
     "identities",
     "immovable",
     "is_minus_zero",

@@ -163,6 +163,8 @@ class Cell:
     static: bool
     not_before: int | None
     tombstone: str | None
+    hidden: bool = False
+    """Whether nobody is shown it: a row of which it has a value exists."""
 
     @property
     def name(self) -> str:
@@ -179,6 +181,7 @@ class Elements:
     older: tuple[Stored, ...]
     static: bool
     not_before: int | None
+    hidden: bool = False
 
     @property
     def key_type(self) -> CqlType:
@@ -249,7 +252,7 @@ class Layout:
 
     @property
     def has_statics(self) -> bool:
-        return bool(self.definition.of_kind("static"))
+        return any(cell.static for cell in self.cells) or any(part.static for part in self.elements)
 
     def field_cells(self, stored: Stored) -> list[tuple[str, Stored]]:
         """The cells that hold a user type's fields, by field name."""

@@ -1,7 +1,8 @@
 """From a table's versions to its layout: what is stored where, and how the records of each version are read.
 
 In: the versions of a source table, oldest first, and the user's declared types. Out: a ``Layout``. The last version
-decides what exists; the others decide what is there already, and what their own records mean.
+decides what is shown; the others decide what is there already, and what their own records mean. Where columns are kept
+while the source goes on, the source's own version decides which rows exist.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ def shape(
     declared: Mapping[str, str] | None = None,
     buckets: int = 8,
     not_before: int | None = None,
+    source: TableDefinition | None = None,
 ) -> Layout:
-    """The layout of a table whose versions these are, the current one last."""
+    """The layout of a table whose versions these are, the one that is shown last. ``source`` is what the source has by
+    now, if that is another one of them."""
     current = definitions[-1]
     catalogue = _Catalogue(definitions)
-    base = _Base(dict(declared or {}), buckets, not_before)
+    base = _Base(dict(declared or {}), buckets, not_before, source or current)
     layout = replace(_shaped(definitions, current, catalogue, base), versions=_versions(definitions))
-    if lost := _not_dropped(definitions):
+    if lost := _not_dropped(definitions, base.source):
         whole = replace(current, columns=(*current.columns, *lost))
         layout = replace(layout, merging=_shaped(definitions, whole, catalogue, base))
     readings: dict[str, Layout] = {}
@@ -47,6 +50,7 @@ class _Base:
     declared: Mapping[str, str]
     buckets: int
     not_before: int | None
+    source: TableDefinition
 
 
 def same_table(one: TableDefinition, other: TableDefinition) -> bool:
@@ -80,10 +84,9 @@ def _versions(definitions: Sequence[TableDefinition]) -> tuple[str, ...]:
     return tuple(f"{version.table_id} {version.version}" for version in _named(definitions))
 
 
-def _not_dropped(definitions: Sequence[TableDefinition]) -> list[Column]:
-    """Columns of earlier versions that the current one has neither kept nor dropped."""
-    current = definitions[-1]
-    there = {column.name for column in current.columns} | {name for name, _ in current.dropped}
+def _not_dropped(definitions: Sequence[TableDefinition], source: TableDefinition) -> list[Column]:
+    """Columns of earlier versions that neither the current one nor the source's has kept or dropped."""
+    there = {name for each in (definitions[-1], source) for name in (*each.names, *dict(each.dropped))}
     columns = [column for version in _same_table(definitions) for column in version.columns]
     return list({c.name: c for c in columns if c.name not in there and c.kind not in KEY_KINDS}.values())
 
@@ -91,33 +94,39 @@ def _not_dropped(definitions: Sequence[TableDefinition]) -> list[Column]:
 def _shaped(
     definitions: Sequence[TableDefinition], current: TableDefinition, catalogue: _Catalogue, base: _Base
 ) -> Layout:
-    whole = current.output.images
-    dropped = dict(current.dropped)
+    whole, source = current.output.images, base.source
+    # What the source has dropped stays where it is shown; what it has again begins anew.
+    dropped = dict(current.dropped) | {name: time for name, time in source.dropped if name in source.names}
     keys = _keys([*definitions[:-1], current])
     key_names = {name for key in keys for name in key.names}
     recorded: dict[str, tuple[Column, Stored]] = {}
-    for version in definitions:
+    for version in (*definitions, source):
         for column in version.columns:
             if column.kind not in KEY_KINDS and column.name not in key_names:
                 recorded[column.name] = (column, catalogue.of_column(column))
     cells: list[Cell] = []
     elements: list[Elements] = []
     user_types: list[tuple[str, Stored]] = []
-    for column in current.columns:
-        if column.kind in KEY_KINDS:
-            continue
-        static, dropped_at = column.kind == "static", dropped.get(column.name)
+    hidden, newest = hidden_columns(current, source), {column.name: column for column in _values(source)}
+    for column in (*_values(current), *hidden):
+        static, dropped_at, is_hidden = column.kind == "static", dropped.get(column.name), column in hidden
         stored, older = catalogue.versions(column.name, column.type, _role(column.type, whole))
         if stored.role == "fields":
             user_types.append((column.name, stored))
-            for (name, part), base_name in zip(catalogue.parts_of(column), catalogue.part_names(column)):
+            shown = () if is_hidden else catalogue.parts_of(column)
+            grown = newest.get(column.name, column)
+            # The source's type may have more fields than the one that is kept.
+            fields = (*shown, *catalogue.parts_of(grown)[len(shown) :])
+            names = max(catalogue.part_names(column), catalogue.part_names(grown), key=len)
+            for at, ((name, part), base_name) in enumerate(zip(fields, names)):
                 _, before = catalogue.versions(base_name, part.type, "cell")
-                cells.append(Cell(column.name, name, part, before, static, dropped_at, stored.tombstone))
+                unseen = at >= len(shown)
+                cells.append(Cell(column.name, name, part, before, static, dropped_at, stored.tombstone, unseen))
         elif stored.role == "elements":
             assert isinstance(column.type, ListType | SetType | MapType)
-            elements.append(Elements(column.name, column.type, stored, older, static, dropped_at))
+            elements.append(Elements(column.name, column.type, stored, older, static, dropped_at, is_hidden))
         else:
-            cells.append(Cell(column.name, None, stored, older, static, dropped_at, None))
+            cells.append(Cell(column.name, None, stored, older, static, dropped_at, None, is_hidden))
     return Layout(
         definition=current,
         keys=keys,
@@ -133,6 +142,16 @@ def _shaped(
         older_tables=len(_same_table(definitions)) < len(definitions),
         parts=_parts(recorded.values(), catalogue),
     )
+
+
+def hidden_columns(shown: TableDefinition, source: TableDefinition) -> list[Column]:
+    """The columns of the source that are not shown: a row of which only they have values exists all the same."""
+    names = {column.name for column in _values(shown)}
+    return [column for column in _values(source) if column.name not in names]
+
+
+def _values(version: TableDefinition) -> list[Column]:
+    return [column for column in version.columns if column.kind not in KEY_KINDS]
 
 
 def _parts(recorded: Iterable[tuple[Column, Stored]], catalogue: _Catalogue) -> dict[str, Parts]:

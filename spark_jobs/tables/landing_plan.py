@@ -14,7 +14,7 @@ from connector.table_name import TableName
 from connector.values import CqlType, NativeType, is_multi_cell
 from spark_jobs.config import Settings
 from spark_jobs.fold import check_names
-from spark_jobs.model import TableDefinition, adapted, has_fields, immovable, moved, same_table
+from spark_jobs.model import TableDefinition, adapted, has_fields, hidden_columns, immovable, moved, same_table
 from spark_jobs.tables.landed_table import Restored, same_versions
 from spark_jobs.tables.notes import FORM, Known, Offsets
 
@@ -65,15 +65,21 @@ def plan_table(
     if noted is not None and _says_less(versions[-1], noted):
         # What was told before was told by a topic that may just be misspelt now.
         told = (NOT_TOLD.format(table=table, topic=settings.schema_topic or "(none)"),)
-        versions = noted.definitions
+        versions = noted.definitions if noted.source is None else (*noted.definitions, noted.source)
     current = _current(versions)
     # One without an id is of any table with as many keys: what a CQL file described, a connector publishes with its id.
     recreated = noted is not None and not same_table(_with_id(noted), current)
     if noted is not None and not recreated and settings.frozen(table):
         # What is shown stays. Records of later versions are understood, or they would be letters as a whole.
         kept = noted.definitions[-1]
-        together = _together(noted, [version for version in versions if _tells(version, kept)], kept)
-        return _as_noted(noted, history, lacking, topic_ids, together, (*told, *_not_kept(table, kept, current)))
+        told = (*told, *_not_kept(table, kept, current))
+        going_on = replace(
+            noted,
+            definitions=_together(noted, [version for version in versions if _tells(version, kept)], kept),
+            source=None if current.text == kept.text else current,
+            lineage=noted.lineage + _exist_otherwise(noted, current),
+        )
+        return _as_noted(noted, history, lacking, topic_ids, going_on, told)
     together = _together(noted, versions, current)
     check_output(current)
     declared = settings.declared_types(table)
@@ -174,6 +180,21 @@ def _not_kept(table: TableName, kept: TableDefinition, current: TableDefinition)
     return (FROZEN.format(table=table, columns=", ".join(more)),) if more else ()
 
 
+def _exist_otherwise(noted: Known, source: TableDefinition) -> bool:
+    """Whether rows that were published, or were not, are there by what the source has now, of which columns stay."""
+    kept = noted.definitions[-1]
+    before, after = _unshown(kept, noted.source or kept), _unshown(kept, source)
+    known = {column.name for version in noted.definitions for column in version.columns}
+    return bool(before - after) or any(name in known for name, *_ in after - before)
+
+
+def _unshown(kept: TableDefinition, source: TableDefinition) -> set[tuple[str, str, int | None]]:
+    """What rows exist by, and readers of the kept columns are not shown: other columns, and when one began anew."""
+    dropped = dict(source.dropped)
+    again = {(name, "", time) for name, time in source.dropped if name in source.names & kept.names}
+    return again | {(each.name, each.kind, dropped.get(each.name)) for each in hidden_columns(kept, source)}
+
+
 def _shows_again(noted: Known, current: TableDefinition) -> bool:
     """Whether columns come back that were never dropped: they have values in rows that were published without them."""
     before = [version for version in noted.definitions if same_table(version, current)]
@@ -187,13 +208,12 @@ def _as_noted(
     history: bool,
     lacking: str | None,
     topic_ids: Mapping[str, str] | None,
-    definitions: Sequence[TableDefinition] = (),
+    going_on: Known | None = None,
     told: tuple[str, ...] = (),
 ) -> Plan:
-    """``definitions``: also versions that are not noted, in front of the one that goes on being the current one."""
+    """``going_on``: also what is not noted of the source, while what is shown stays."""
     known = replace(
-        noted,
-        definitions=tuple(definitions) or noted.definitions,
+        going_on or noted,
         history=history,
         incomplete=lacking or noted.incomplete,
         topic_ids=_ids(noted, topic_ids),
@@ -203,9 +223,9 @@ def _as_noted(
     return Plan(replace(known, sequence=noted.sequence + 1), changed=True, told=told)
 
 
-def _beside(known: Known) -> tuple[bool, str | None, dict[str, str]]:
+def _beside(known: Known) -> tuple[bool, str | None, dict[str, str], TableDefinition | None]:
     """What is noted beside the versions and changes without them."""
-    return known.history, known.incomplete, dict(known.topic_ids)
+    return known.history, known.incomplete, dict(known.topic_ids), known.source
 
 
 def _ids(noted: Known | None, now: Mapping[str, str] | None) -> Mapping[str, str]:

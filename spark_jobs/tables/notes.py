@@ -38,6 +38,8 @@ class Known:
     form: int = FORM
     filled_to: int | None = None
     """The token up to which an unfinished backfill has read the source."""
+    source: TableDefinition | None = None
+    """What the source has by now, where the table keeps the columns of its first landing; one of the definitions."""
     lineage: int = 0
     """Counts how often the state began anew: what was published of another lineage says nothing about this one."""
     topic_ids: Mapping[str, str] = field(default_factory=dict, compare=False)
@@ -46,7 +48,7 @@ class Known:
     """Whether anything in it has a TTL. Not noted: the columns of the state say it."""
 
     def layout(self) -> Layout:
-        made = shape(self.definitions, self.declared, self.buckets, self.not_before)
+        made = shape(self.definitions, self.declared, self.buckets, self.not_before, self.source)
         made = replace(made, history=self.history)
         return made.with_ends() if self.expiring else made
 
@@ -63,6 +65,7 @@ class Known:
                 "rebuilding": self.rebuilding,
                 "filled_to": self.filled_to,
                 "form": self.form,
+                "source": None if self.source is None else self.source.text,
                 "lineage": self.lineage,
                 "topic_ids": dict(self.topic_ids),
             }
@@ -98,6 +101,7 @@ _MEMBERS: dict[str, Callable[[Any], bool]] = {
     "rebuilding": lambda value: isinstance(value, bool),
     "filled_to": lambda value: value is None or type(value) is int,
     "form": _is_number,
+    "source": lambda value: value is None or _is_text(value),
     "lineage": _is_number,
     "topic_ids": _are_pairs,
 }
@@ -111,7 +115,7 @@ def known_in(note: str, sequence: int) -> Known:
         for name, fits in _MEMBERS.items():
             if name in parsed and not fits(parsed[name]):
                 raise TypeError(f"{name} is {parsed[name]!r}")
-        backfilled = parsed.get("backfilled")
+        backfilled, source = parsed.get("backfilled"), parsed.get("source")
         return Known(
             definitions=tuple(parse_definition(text) for text in parsed["definitions"]),
             declared=parsed["declared"],
@@ -119,6 +123,7 @@ def known_in(note: str, sequence: int) -> Known:
             not_before=parsed["not_before"],
             sequence=sequence,
             backfilled=None if backfilled is None else tuple(backfilled),
+            source=None if source is None else parse_definition(source),
             **{name: parsed[name] for name in _OPTIONAL if name in parsed},
         )
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:

@@ -27,6 +27,7 @@ from spark_jobs.model.shape import shape
 from spark_jobs.stream.kafka_topics import SchemaTopic, Topics
 from spark_jobs.tables.landed_table import Restored
 from spark_jobs.tables.landing_plan import check_landed, check_rebuilt, lacking, plan_table
+from spark_jobs.tables.notes import known_in
 from tests.spark_jobs.history_records import TYPES, as_json, some
 from tests.spark_jobs.landing_feed import schema_record
 
@@ -248,12 +249,20 @@ def test_frozen_columns_stay_and_records_of_later_versions_are_understood() -> N
     assert plan.told == ("ks.t: it keeps the columns of its first landing (schema.evolution=freeze), without n",)
     layout = plan.known.layout()
     assert {column.name for column, _ in layout.recorded} == {"v", "n"} and layout.keys[1].names == ("ck", "c")
-    assert [cell.column for cell in layout.cells] == ["v"] and plan.known.lineage == 0
+    assert [(cell.column, cell.hidden) for cell in layout.cells] == [("v", False), ("n", True)]
+    assert (plan.known.source, plan.known.lineage) == (more, 0)
     again = plan_table(FROZEN, TABLE, [kept, more], plan.known)
     assert not again.changed and again.told == plan.told
     assert plan_table(FROZEN, TABLE, [kept, more, less], plan.known).known.definitions == (kept, more, less, kept)
+    dropped = [{"name": "n", "dropped_us": 1}]
+    gone = _version("pk partition_key int; c clustering int; v regular text", version="gone", dropped=dropped)
+    assert plan_table(FROZEN, TABLE, [kept, more, gone], plan.known).known.lineage == 1, "rows are published"
+    untold = replace(plan.known, source=None)
+    assert plan_table(FROZEN, TABLE, [kept, more], untold).known.lineage == 1, "rows are not published"
+    assert known_in(plan.known.note(), plan.known.sequence) == plan.known
     thawed = plan_table(SETTINGS, TABLE, [kept, more], plan.known).known
-    assert thawed.definitions == (kept, more) and thawed.lineage == 1, "what is published has no values of it"
+    assert (thawed.definitions, thawed.source) == ((kept, more), None)
+    assert thawed.lineage == 1, "what is published has no values of it"
     assert plan_table(SETTINGS, TABLE, [kept, more], noted).known.lineage == 0
 
 

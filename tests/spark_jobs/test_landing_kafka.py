@@ -195,6 +195,7 @@ def test_frozen_columns_follow_the_rows_of_a_table_that_has_others_by_now(spark:
         produce(way.servers, [(way.data, change("u", row.pop("at"), {"pk": 1, "ck": 1, **row})) for row in rows])
         assert not way.land(spark, **more).of("ks.t").dead
         published: list[dict[str, Any]] = read_elsewhere(f"{way.config['warehouse']}/ks/t", ANY_FORMAT).to_pylist()
+        published.sort(key=lambda row: row["ck"])
         assert [tuple(row.values()) for row in published] == way.rows(spark)
         return published
 
@@ -204,9 +205,14 @@ def test_frozen_columns_follow_the_rows_of_a_table_that_has_others_by_now(spark:
     changes: list[dict[str, Any]] = [
         {"at": 2000, "v": cell("b"), "n": cell(7)},
         {"at": 3000, "v": cell("c"), "n": None},
+        {"at": 3000, "ck": 2, "n": cell(8)},
+        {"at": 3000, "ck": 3, "n": cell(9)},
     ]
-    assert landed(changes, **{"merge.every.rows": 1}, **frozen) == [row | {"v": "c"}]
-    assert landed([]) == [row | {"v": "c", "n": 7}]
+    others = [row | {"ck": ck, "v": None} for ck in (2, 3)]
+    assert landed(changes, **{"merge.every.rows": 1}, **frozen) == [row | {"v": "c"}, *others]
+    gone: list[dict[str, Any]] = [{"at": 4000, "ck": 2, "n": cell(None)}]
+    assert landed(gone, **frozen) == [row | {"v": "c"}, others[1]]
+    assert landed([]) == [row | {"v": "c", "n": 7}, others[1] | {"n": 9}]
 
 
 def test_a_letter_of_a_running_job_lands_when_its_column_is_told(

@@ -32,9 +32,9 @@ def _version(columns: str, **more: Any) -> TableDefinition:
 class Feed:
     """Records of one table on their way to rows and letters. A record may come with key, topic and Kafka's time."""
 
-    def __init__(self, spark: SparkSession, *versions: TableDefinition) -> None:
+    def __init__(self, spark: SparkSession, *versions: TableDefinition, source: TableDefinition | None = None) -> None:
         self.spark = spark
-        self.layout: Layout = shape(versions)
+        self.layout: Layout = shape(versions, source=source)
         self.records: list[tuple[Any, ...]] = []
 
     def add(self, value: Any, key: Any = None, topic: str = "t", kafka_ms: int = 2_000_000_000_000) -> None:
@@ -163,6 +163,36 @@ def test_fields_that_a_user_type_does_not_have_are_letters_wherever_they_stand(s
     rows, letters = feed.landed()
     assert rows == [(1, ("x", (1,)), ((1,),), None, ("x", (1,)))]
     assert letters == dict.fromkeys(range(1, 8), "UNKNOWN_FIELD")
+
+
+def test_kept_columns_are_those_of_all_rows_that_the_source_has(spark: SparkSession) -> None:
+    """A row of which only other columns have values was not there, a static one among them was a letter, and so was,
+    without metadata, a field that a user type has by now."""
+    head = "pk partition_key int; ck clustering int; v regular text; u regular u; f regular frozen<u>"
+    kept = _version(head, types={"u": [["a", "int"]]})
+    more = f"{head}; s static int; n regular int; m regular map<int, int>"
+    after = _version(more, types={"u": [["a", "int"], ["b", "int"]]})
+    feed = Feed(spark, kept, after, kept, source=after)
+    rows: list[dict[str, Any]] = [
+        {"pk": 1, "ck": 1, "n": cell(7)},
+        {"pk": 1, "ck": 2, "m": cell({"mode": "modify", "elements": [{"key": 1, "value": 1}]})},
+        {"pk": 1, "ck": 3, "u": cell({"mode": "modify", "elements": {"b": cell(5)}})},
+        {"pk": 1, "ck": 4, "u": cell({"mode": "modify", "elements": {"a": cell(6), "b": cell(5)}})},
+        {"pk": 1, "ck": 5, "f": cell({"a": 1, "b": 2})},
+        {"pk": 2, "s": cell(1)},
+        {"pk": 3, "ck": 1, "n": cell(None)},
+        {"pk": 3, "s": cell(None)},
+    ]
+    for at, row in enumerate(rows):
+        feed.add(json.loads(change("u", 1000 + at, row)))
+    # In the order of columns that a landed table has: keys, then the others by name.
+    nothing = (None, None, None)
+    others = [(1, 1, *nothing), (1, 2, *nothing), (2, None, *nothing)]
+    of_types = [(1, 3, *nothing), (1, 4, None, (6,), None), (1, 5, (1,), None, None)]
+    assert feed.landed() == (sorted([*others, *of_types], key=repr), {})
+    # What the source has dropped is no row's, and what it has written of that is nobody's letter.
+    feed.layout = shape([kept, after, kept], source=_version(head, types={"u": [["a", "int"], ["b", "int"]]}))
+    assert feed.landed() == (sorted(of_types, key=repr), {})
 
 
 def test_a_recreated_table_may_give_its_columns_other_parts_to_play(spark: SparkSession) -> None:
