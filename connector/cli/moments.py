@@ -9,14 +9,14 @@ from __future__ import annotations
 import argparse
 import re
 import time
-from datetime import UTC, datetime
+from datetime import datetime
+
+from connector.worker.plausible_times import YEAR_2000, YEAR_2100, iso, of_another_unit
 
 FORMS = "ISO time, -1h, or MS"
 _UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 #: `-1h`, `-90m`, `-1d12h`; with `+` in the future.
 RELATIVE = re.compile(r"[+-](?:[0-9]{1,9}[smhdw])+")
-_YEAR_2000 = 946_684_800_000
-_YEAR_2100 = 4_102_444_800_000
 
 
 def moment(text: str, now_ms: int | None = None) -> int:
@@ -51,14 +51,10 @@ def told(ms: int) -> str:
     return f"{iso(ms)} ({ms})"
 
 
-def iso(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def _plausible(text: str, ms: int) -> int:
-    if _YEAR_2000 <= ms < _YEAR_2100:
+    if YEAR_2000 <= ms < YEAR_2100:
         return ms
-    if 0 <= ms < _YEAR_2000:
+    if 0 <= ms < YEAR_2000:
         what = f"{text} is {iso(ms)}, before the year 2000"
     else:
         what = f"{text} is {'before 1970' if ms < 0 else 'after the year 2100'}"
@@ -69,10 +65,8 @@ def _meant(ms: int, text: str) -> str:
     """What was probably meant: another unit, a date, everything."""
     if ms == 0:
         return "; for everything that the log has, write oldest"
-    for unit, factor in (("seconds", 1000.0), ("microseconds", 1e-3), ("nanoseconds", 1e-6)):
-        meant = round(ms * factor) if abs(ms) < 10**25 else 0
-        if _YEAR_2000 <= meant < _YEAR_2100:
-            return f"; as {unit} it would be {iso(meant)}: write {meant}"
+    if (meant := of_another_unit(ms)) is not None:
+        return f"; {meant}"
     if re.fullmatch(r"(19|20|21)\d{6}", text.strip()):
         day = text.strip()
         return f"; as a date it would be {day[:4]}-{day[4:6]}-{day[6:]}: write it so"

@@ -22,6 +22,7 @@ from connector.topology import Reason
 from connector.worker.connectors import Broken, Connectors
 from connector.worker.holding import Target
 from connector.worker.log_levels import levels
+from connector.worker.plausible_times import implausible
 from connector.worker.positions import Positions, StoredPosition
 from connector.worker.processes import Processes, as_known_here, tasks_of, together
 from connector.worker.settings import kafka_clients
@@ -301,6 +302,9 @@ def starts_of(configuration: Configuration, offsets: Sequence[Offset] | None) ->
         is_time = isinstance(start, int) and not isinstance(start, bool)
         if each.offset is not None and (each.offset.keys() != {"read_to"} or not is_time):
             raise CdcError("Offset objects must be null or have the key 'read_to' alone, milliseconds since 1970")
+        # 0 is the oldest change that the log has.
+        if start and (why := implausible(start)) is not None:
+            raise CdcError(f"'read_to' of {table}, {start}, is {why}")
         starts[table] = start
     return starts
 

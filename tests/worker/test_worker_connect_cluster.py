@@ -135,6 +135,9 @@ def test_what_all_are_told_is_done_by_each() -> None:
         ({"keyspace_name": "shop", "table_name": "carts"}, None, "shop.carts is not a table of connector orders"),
         ({"keyspace_name": "shop", "table_name": "orders"}, {"read_to": "yesterday"}, "milliseconds since 1970"),
         ({"keyspace_name": "shop", "table_name": "orders"}, {"read_to": True}, "milliseconds since 1970"),
+        ({"keyspace_name": "shop", "table_name": "orders"}, {"read_to": 1_760_000_000}, "write 1760000000000$"),
+        ({"keyspace_name": "shop", "table_name": "orders"}, {"read_to": 1_760_000_000_000_000}, "as microseconds"),
+        ({"keyspace_name": "shop", "table_name": "orders"}, {"read_to": -1}, "before 1970"),
     ],
 )
 def test_offsets_that_cannot_be_are_refused(
@@ -148,7 +151,7 @@ def test_offsets_are_moved_for_whole_tables() -> None:
     place = {"keyspace_name": "shop", "table_name": "orders"}
     table = TableName("shop", "orders")
     assert starts_of(loaded(), None) == starts_of(loaded(), [Offset(place, None)]) == {table: None}
-    assert starts_of(loaded(), [Offset(place, {"read_to": 5})]) == {table: 5}
+    assert starts_of(loaded(), [Offset(place, {"read_to": 0})]) == {table: 0}, "from the oldest on"
     # Numbers of a request know how they were written.
-    written = type("Written", (int,), {})(5)
-    assert starts_of(loaded(), [Offset(place, {"read_to": written})]) == {table: 5}
+    written = type("Written", (int,), {})(1_760_000_000_000)
+    assert starts_of(loaded(), [Offset(place, {"read_to": written})]) == {table: 1_760_000_000_000}

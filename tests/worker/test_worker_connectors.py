@@ -75,12 +75,12 @@ def test_connectors_come_change_and_go(
     begin = [
         {
             "partition": dict(zip(("keyspace_name", "table_name"), table.split("."), strict=True)),
-            "offset": {"read_to": 1},
+            "offset": {"read_to": 1_760_000_000_000},
         }
     ]
     assert connector.post(f"{path}/offsets", "PATCH", {"offsets": begin}) == 200
     moved = json.loads(connector.get(f"{path}/offsets")[1])["offsets"]
-    assert len(moved) == 6 and {each["offset"]["read_to"] for each in moved} == {1}
+    assert len(moved) == 6 and {each["offset"]["read_to"] for each in moved} == {1_760_000_000_000}
     assert connector.post(path, "DELETE") == 204
     assert listed(connector) == []
     until(lambda: not connector.workers(run), 90, "the end of its workers")
