@@ -23,6 +23,7 @@ from connector.source.settings import ConnectionSettings, ReadingSettings, Snaps
 from connector.source.snapshots import Snapshots
 from connector.source.stream_sets import StreamSets, TabletStreams, VnodeGenerations
 from connector.source.tables import Tables
+from connector.source.unread import Unread
 from connector.source.watch import STREAM_SETS, Watch
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "TabletStreams",
     "Task",
     "TokenRange",
+    "Unread",
     "VnodeGenerations",
     "Watch",
     "base_query",

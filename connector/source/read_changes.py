@@ -44,6 +44,7 @@ from connector.source.reading import Reading
 from connector.source.schema_versions import describe_table
 from connector.source.settings import ConnectionSettings, ReadingSettings
 from connector.source.tables import Tables
+from connector.source.unread import Unread
 from connector.source.watch import Watch
 from connector.table_name import TableName
 from connector.timeuuid import micros_of
@@ -143,8 +144,17 @@ class ChangeReader:
             self._background,
         )
         self.late = LateChanges(self._planner, self._connection, self._chores, self.tables, self._reading, self)
-        for gone in expired(self._saved.values(), self.tables, now):
+        told = expired(self._saved.values(), self.tables, now)
+        for gone in told:
             log.warning("%s", gone)
+        # What is asked for from a certain time on may be long gone, and was never here to be read.
+        never = {(name, 0, None) for name in self._unsaved()}
+        self._unread = Unread(
+            self._planner,
+            self.tables,
+            lambda gone: log.warning("%s", gone),
+            {(gone.table, gone.slot, gone.stream) for gone in told} | never,
+        )
         self._planner.follow([], range(SLOTS))
         self._planner.restore(0, [*self._beginnings(), *self._saved.values()])
         self._watch.start()
@@ -230,9 +240,13 @@ class ChangeReader:
         """Marks that know no stream set say of every stream: from here, or from its opening if that is later."""
         if self._from_ms is None:
             return []
-        started = {TableName(entry.key["keyspace_name"], entry.key["table_name"]) for entry in self._saved.values()}
         mark = Mark(read_to=self._from_ms, stream_set=0, start=self._from_ms, owner="reader", rechecked=self._from_ms)
-        return [mark_entry(MarkKey(name, 0, SLOTS), mark) for name in self._names if name not in started]
+        return [mark_entry(MarkKey(name, 0, SLOTS), mark) for name in self._unsaved()]
+
+    def _unsaved(self) -> list[TableName]:
+        """Tables of which the checkpoint knows nothing."""
+        started = {TableName(entry.key["keyspace_name"], entry.key["table_name"]) for entry in self._saved.values()}
+        return [name for name in self._names if name not in started]
 
     # -- inside ----------------------------------------------------------------------------------------------
 
@@ -259,6 +273,7 @@ class ChangeReader:
         self._watch.tick()
         self.tables.put_in_force()
         self._background.tick()
+        self._unread.tick(self._connection.clock.now_ms)
         self._lose_patience()
         now = self._connection.clock.now_ms()
         self.late.pump(now)

@@ -36,6 +36,7 @@ from connector.source import (
     Reading,
     Snapshots,
     Tables,
+    Unread,
     Watch,
     reading_settings,
     snapshot_settings,
@@ -53,7 +54,6 @@ from connector.worker.slots import Noted
 from connector.worker.table_list import Looking, TableList
 from connector.worker.topic_troubles import Unseen
 from connector.worker.transactions import Transactions
-from connector.worker.unread import Unread
 from connector.worker.worker import Worker
 
 # So long after a transaction's timeout its coordinator has looked at it.

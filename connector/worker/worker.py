@@ -28,6 +28,7 @@ from connector.source import (
     Reading,
     Snapshots,
     Tables,
+    Unread,
     Watch,
 )
 from connector.table_name import TableName
@@ -40,7 +41,6 @@ from connector.worker.signals import Signals
 from connector.worker.silent_slots import SilentSlots
 from connector.worker.table_list import TableList
 from connector.worker.transactions import Transactions
-from connector.worker.unread import Unread
 
 log = logging.getLogger(__name__)
 

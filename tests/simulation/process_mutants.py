@@ -36,7 +36,7 @@ FORMER_TOPICS = "connector/worker/former_topics.py"
 UNMADE = "connector/worker/unmade.py"
 SCHEMAS = "connector/worker/schemas.py"
 TABLE_LIST = "connector/worker/table_list.py"
-UNREAD = "connector/worker/unread.py"
+UNREAD = "connector/source/unread.py"
 
 PROCESS = [
     Mutant(

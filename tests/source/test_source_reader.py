@@ -18,6 +18,7 @@ import pytest
 from cassandra.cluster import Session
 
 from connector.errors import AccessDenied, CdcDisabled, CdcError, RetriableSourceError, SourceError, TableMissing
+from connector.source import unread
 from connector.source.read_changes import ChangeReader
 from connector.source.settings import ConnectionSettings, ReadingSettings
 from connector.timeuuid import micros_of
@@ -69,6 +70,36 @@ def test_from_and_until(scylla: Scylla, session: Session, table: Table) -> None:
         assert sum(len(batch.rows) for batch in source) == 10
     with reader(scylla, name, from_ms=middle) as source:
         assert sum(len(batch.rows) for batch in source) == 20
+
+
+@pytest.mark.only_double("a clock that is moved")
+def test_a_reader_that_falls_behind_what_the_log_keeps_tells_it(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not that what it never was to read is gone."""
+    monkeypatch.setattr(unread, "LOOK_SECONDS", 0.0)
+    with Double(ring_delay=0) as server:
+        server.admin.cql(server.keyspace_ddl("ks", tablets=True, initial=1))
+        server.admin.cql("CREATE TABLE ks.t (pk int PRIMARY KEY) WITH cdc = {'enabled': true}")
+        with reader(server, "ks.t", from_ms=1, follow=True) as source:
+            batches = iter(source)
+            server.admin.cql("INSERT INTO ks.t (pk) VALUES (1)")
+            next(batches)
+
+            def is_up_to_date() -> bool:
+                source._note()
+                source._step()
+                return (source.read_to or 0) > server.now_ms() - 60_000
+
+            until(is_up_to_date, what=lambda: f"a reader that has come to the end, not to {source.read_to}")
+            source._step()
+            assert "expired" not in caplog.text
+            server.admin.move_clock(2 * 86_400)
+            source._connection.sample_a_clock()
+            server.admin.cql("INSERT INTO ks.t (pk) VALUES (2)")
+            next(batches)
+    [said] = [record.getMessage() for record in caplog.records if "expired" in record.getMessage()]
+    assert "ks.t, slot 0" in said and "they were not read for longer than the log's TTL" in said
 
 
 def test_asyncio(scylla: Scylla, session: Session, table: Table) -> None:

@@ -11,8 +11,8 @@ from cassandra.cluster import Session
 from connector.changes import CdcOptions, TableDescription
 from connector.source import DescribedTable, Expired
 from connector.source.log_reader import LogTable
+from connector.source.unread import LOOK_SECONDS, Unread
 from connector.table_name import TableName
-from connector.worker.unread import LOOK_SECONDS, Unread
 from tests.servers.double import Double
 from tests.topology.single import CONFIDENCE, TABLE, Single, stream, tablets
 from tests.worker.harness import Service, seldom, until

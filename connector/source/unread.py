@@ -1,5 +1,6 @@
-"""Changes that expire unread while a worker runs: a source that is away, a topic that is missing, a stream that has
-failed, reads that are slower than writes. What expired while nobody ran shows when slots are restored (`restoring.py`).
+"""Changes that expire unread while somebody reads: a source that is away, a topic that is missing, a stream that has
+failed, reads that are slower than writes. What expired while nobody read shows when positions are restored
+(`horizon.py`).
 
 In: how far each slot is read, how long each log keeps its rows, the time. Out: each slot that falls behind what its log
 still has, once; and once more, with all that may be lost, when it is read on. A slot that was never within is none: a
@@ -14,7 +15,8 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from connector.source import NOT_READ, DescribedTable, Expired
+from connector.source.descriptions import DescribedTable
+from connector.source.horizon import NOT_READ, Expired
 from connector.table_name import TableName
 from connector.topology import Plan, TableState, slots_stand
 
@@ -27,8 +29,8 @@ Place = tuple[TableName, int]
 
 
 class Unread:
-    """Of one worker. ``report`` is called with each place that falls behind; ``told``: of which streams, or of which
-    slots' other ones, it was said that changes may have expired."""
+    """Of one worker, or of a reader. ``report`` is called with each place that falls behind; ``told``: of which
+    streams, or of which slots' other ones, it was said that changes may have expired."""
 
     def __init__(
         self,
