@@ -293,6 +293,70 @@ def test_a_variable_is_what_it_is_at_its_place(tmp_path: Path) -> None:
     assert second.texts == {"name": "b", "connector.class": CLASS, "scylla.table.names": "k.b", "tasks.max": "2"}
 
 
+LOOPS = f"""#!/bin/bash
+TABLES=("orders"
+  'returns')
+LIST="a b"; PREFIX=p
+for t in "${{{{TABLES[@]}}}}"; do
+  until curl -sf c; do sleep 1; done
+  curl -X PUT "c/connectors/cdc-$t/config" -d "{{{{\\"connector.class\\": \\"{CLASS}\\", \\"x\\": \\"ks.$t\\"}}}}"
+done
+for x in {{0}}
+do NAME=two-$x; for y in 1 2; do
+  cat <<EOF | curl -X PUT c/connectors/$NAME-$y/config -d @-
+{{{{"connector.class": "{CLASS}", "x": "$PREFIX.$x"}}}}
+EOF
+done; done
+"""
+
+
+def test_a_loop_over_words_posts_a_connector_for_each(tmp_path: Path) -> None:
+    found = [
+        (each.texts["name"], each.texts["x"]) for each in read(tmp_path, "a.sh", LOOPS.format("$LIST ${PREFIX}-c"))
+    ]
+    assert found[:2] == [("cdc-orders", "ks.orders"), ("cdc-returns", "ks.returns")]
+    rounds = [("two-a", "p.a"), ("two-b", "p.b"), ("two-p-c", "p.p-c")]
+    assert found[2:] == [(f"{name}-{y}", x) for name, x in rounds for y in (1, 2)]
+
+
+@pytest.mark.parametrize("words", ["$(ls)", "*.json", '"$@"', "{a,b}", "$NOBODY", "${NOBODY[@]}", "`ls`", "$LIST$1"])
+def test_a_loop_over_what_nobody_knows_is_told(tmp_path: Path, words: str) -> None:
+    *known, document = read(tmp_path, "a.sh", LOOPS.format(words))
+    assert len(known) == 2 and document.texts == {"connector.class": CLASS}
+    text = "Is another one in each round of a loop, or call of a function, which only running the script tells"
+    assert [(each.property, each.problem) for each in document.problems] == [("x", text), ("name", text)]
+
+
+def test_what_a_function_is_called_with_is_told(tmp_path: Path) -> None:
+    put = 'curl -X PUT c/connectors/a/config -d \'{"connector.class": "C", "x": "\'$table\'", "y": "\'$known\'"}\''
+    (document,) = read(tmp_path, "a.sh", f"put() {{\n  local name=$1 table=$2 known='k'\n  {put}\n}}\nput a b\n")
+    assert [each.property for each in document.problems] == ["x"]
+    assert document.texts == {"name": "a", "connector.class": "C", "y": "k"}
+    (document,) = read(tmp_path, "b.sh", f"cat tables | while IFS=, read -r name table; do\n{put}\ndone\n")
+    assert [each.property for each in document.problems] == ["x"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "source .env",
+        ". ./.env",
+        'source "$(dirname "$0")/.env"',
+        "set -a && . $HERE/.env && set +a",
+        "if [ -f .env ]; then source .env; fi",
+        "export $(grep -v '^#' .env | xargs)",
+    ],
+)
+def test_variables_that_a_script_reads_from_a_file_beside_it(tmp_path: Path, line: str) -> None:
+    (tmp_path / ".env").write_bytes(b"# SCYLLA=old\r\nSCYLLA=s:9042\r\nPASSWORD='hush hush'\r\n")
+    put = f'curl -X PUT c/connectors/a/config -d \'{{"connector.class": "{CLASS}", "x": "\'$SCYLLA\'"}}\'\n'
+    (document,) = read(tmp_path, "a.sh", f"#!/bin/sh\n# source other.env\n{line}\n{put}")
+    assert document.texts == {"name": "a", "connector.class": CLASS, "x": "s:9042"}
+    (tmp_path / ".env").unlink()
+    (document,) = read(tmp_path, "a.sh", f"#!/bin/sh\n{line}\n{put}")
+    assert document.texts["x"] == "${env:SCYLLA}"
+
+
 @pytest.mark.parametrize(
     "value", ["$(cat /run/pw)", "`cat /run/pw`", "$1", "${1:-x}", "${P%,}", "${P:=x}", "${#P[@]}", "p$$"]
 )

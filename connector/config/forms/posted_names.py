@@ -1,6 +1,7 @@
 """The name of a connector that a script puts: it stands in an address alone.
 
-In: the text of a script, and where a configuration stands in it. Out: the name, if the command that sends it has one.
+In: the text of a script, and where a configuration stands in it. Out: the name, if the command that sends it has one;
+``KnownByRunning`` where only the shell tells it.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from connector.config.forms.script_variables import DECLARED, ScriptVariables
-from connector.config.forms.shell_words import KnownByRunning, expanded
+from connector.config.forms.assignments import DECLARED
+from connector.config.forms.script_variables import ScriptVariables
+from connector.config.forms.shell_words import expanded
 
 _OF_URL = re.compile(r"/connectors/(?![{<:])([^/\s?]+)/config\b")
 #: What keeps a configuration until it is sent: a variable, or a file.
@@ -35,12 +37,7 @@ def posted_name(text: str, before: int, start: int, end: int, variables: ScriptV
         # An address may stand some lines above, as in files of requests.
         *_, name = (None, *_OF_URL.finditer(text, before, start))
         name = name or _OF_URL.search(text, end, end + _NEAR)
-    if name is None:
-        return None
-    try:
-        return expanded(name[1], variables.at(name.start()))
-    except KnownByRunning:
-        return None
+    return None if name is None else expanded(name[1], variables.at(name.start()))
 
 
 def _command(text: str, start: int, end: int) -> tuple[int, int]:

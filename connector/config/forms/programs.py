@@ -14,6 +14,7 @@ from connector.config.forms.dockerfile import image_variables
 from connector.config.forms.makefile import commands_of
 from connector.config.forms.script_variables import ScriptVariables
 from connector.config.forms.scripts import posted_connectors, posted_files, without_comments
+from connector.config.forms.sourced import with_sourced
 from connector.config.forms.terraform import terraform_connectors
 from connector.config.forms.wrapped import Wrapped
 from connector.errors import Problem
@@ -34,10 +35,10 @@ def configurations_of(
             "a connector's resource with connector_configuration or config; or `terraform show -json`, in a .json file"
         )
     else:
-        text = commands_of(text, environ) if form == "Makefile" else text
+        text = commands_of(text, environ) if form == "Makefile" else with_sourced(without_comments(text), folder)
+        text = without_comments(text)
         found = posted_connectors(text, environ)
-        plain = without_comments(text)
-        found += workers_in_containers(plain, ScriptVariables(plain, environ), folder)
+        found += workers_in_containers(text, ScriptVariables(text, environ), folder)
         files = ", ".join(posted_files(text))
         hint = (
             f"give what it posts: {files}"

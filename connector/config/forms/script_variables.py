@@ -10,16 +10,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from connector.config.forms.shell_words import KnownByRunning, expanded
+from connector.config.forms.assignments import Assignment, assignments
+from connector.config.forms.shell_words import KnownByRunning, OfARound, expanded
 from connector.config.substitution import Variables, reference
 
-#: In front of the name of a variable that a shell is told to set.
-DECLARED = r"[ \t]*(?:(?:export|readonly|local|declare)[ \t]+(?:-\w+[ \t]+)*)?"
-_ASSIGNED = re.compile(
-    rf"(^|&&|\|\||[;&|]){DECLARED}([A-Za-z_]\w*)(\+?)="
-    r"((?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s;&|'\"\\])*)",
-    re.MULTILINE,
-)
 #: More than all values of a script have; a few lines that name each other are enough to write far more.
 MOST_TEXT = 2**19
 #: What is said of what a script sets, and what only running it tells.
@@ -35,28 +29,34 @@ class ScriptVariables:
         self._room = MOST_TEXT
         #: Of each variable the places where it is set, and to what; None where only running the script tells.
         self._set: dict[str, tuple[list[int], list[str | None]]] = {}
+        #: Where one is set by each round of a loop, or each call of a function.
+        self._of_rounds: set[tuple[str, int]] = set()
         depth, blocks = 0, _depths(text)
         next_place, next_depth = next(blocks)
-        for match in _ASSIGNED.finditer(text):
-            while next_place <= match.start(2):
+        for one in assignments(text):
+            while next_place <= one.place:
                 depth = next_depth
                 next_place, next_depth = next(blocks)
-            places, values = self._set.setdefault(match[2], ([], []))
-            value = self._assigned(match, values[-1] if values else None)
+            places, values = self._set.setdefault(one.name, ([], []))
+            value = self._assigned(one, values[-1] if values else None)
             # Of two branches only running it tells which one is taken.
-            if values and value != values[-1] and (depth or match[1] in ("&&", "||")):
+            if values and value != values[-1] and (depth or one.behind in ("&&", "||")):
                 value = None
-            places.append(match.start(2))
+            places.append(one.place)
             values.append(value)
 
-    def _assigned(self, match: re.Match[str], before: str | None) -> str | None:
-        if match[4].startswith("(") or (match[3] and before is None):
+    def _assigned(self, one: Assignment, before: str | None) -> str | None:
+        if one.text is None:
+            self._of_rounds.add((one.name, one.place))
+        if one.text is None or one.text.startswith("(") or (one.adds and before is None):
             return None
         try:
-            value = expanded(match[4], self.at(match.start(2)))
-        except KnownByRunning:
+            value = expanded(one.text, self.at(one.place))
+        except KnownByRunning as error:
+            if one.is_local or isinstance(error, OfARound):
+                self._of_rounds.add((one.name, one.place))
             return None
-        value = f"{before}{value}" if match[3] else value
+        value = f"{before}{value}" if one.adds else value
         self._room -= len(value)
         return value if self._room > 0 else None
 
@@ -72,6 +72,12 @@ class ScriptVariables:
     def is_made(self, name: str, place: int) -> bool:
         """Whether the script sets it to what only running it tells."""
         return self._is_set(name, place) and self.value(name, place) is None
+
+    def is_of_a_round(self, name: str, place: int) -> bool:
+        """Whether it is another one each time that the script comes to this place."""
+        places, _ = self._set.get(name, ([], []))
+        before = bisect_left(places, place)
+        return before > 0 and (name, places[before - 1]) in self._of_rounds
 
     def is_known(self, name: str, place: int) -> bool:
         """Whether there is such a variable at all."""
@@ -92,6 +98,8 @@ class _AtPlace(Variables):
         return self.environ.get(name) if found is None else found
 
     def text(self, name: str) -> str:
+        if self.script.is_of_a_round(name, self.place):
+            raise OfARound
         found = self.script.value(name, self.place)
         return reference(name) if found is None else found
 

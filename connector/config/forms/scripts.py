@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from connector.config.forms.loops import unrolled
 from connector.config.forms.posted_names import posted_name
 from connector.config.forms.script_variables import MADE, ScriptVariables
-from connector.config.forms.shell_words import KnownByRunning, with_variables
+from connector.config.forms.shell_words import KnownByRunning, OfARound, with_variables
 from connector.config.forms.wrapped import Wrapped
 from connector.config.substitution import Variables
 from connector.errors import Problem
@@ -47,7 +48,7 @@ def without_comments(text: str) -> str:
 def posted_connectors(text: str, environ: Mapping[str, str]) -> list[Wrapped]:
     """What has a `connector.class`, in order, each once. A `PUT` has the name in its address alone."""
     found: list[Wrapped] = []
-    text = without_comments(text)
+    text = unrolled(without_comments(text), environ)
     text = _LEAVES.sub(_Leaving(ScriptVariables(text, environ)), text)
     text = _BARE.sub(r"\1\2\1\3\1", text.replace(r"'\''", "'"))
     script, before = ScriptVariables(text, environ), 0
@@ -57,7 +58,7 @@ def posted_connectors(text: str, environ: Mapping[str, str]) -> list[Wrapped]:
             wrapped = Wrapped({})
             wrapped.content = _settled(each, each.value, script, wrapped)
             if "name" not in each.value and "name" not in config:
-                name = posted_name(text, before, each.start, each.end, script)
+                name = _posted_name(text, before, each, script, wrapped)
                 wrapped.content = {"name": name, "config": wrapped.content} if name else wrapped.content
                 wrapped.notes += _made("name", name, script, each.start)
             wrapped.label = str(wrapped.content.get("name", config.get("name", "")))
@@ -65,6 +66,14 @@ def posted_connectors(text: str, environ: Mapping[str, str]) -> list[Wrapped]:
                 found.append(wrapped)
         before = each.end
     return found
+
+
+def _posted_name(text: str, before: int, each: _Object, script: ScriptVariables, wrapped: Wrapped) -> str | None:
+    try:
+        return posted_name(text, before, each.start, each.end, script)
+    except KnownByRunning as error:
+        wrapped.problems.append(_told("name", error))
+        return None
 
 
 def posted_files(text: str) -> list[str]:
@@ -141,13 +150,19 @@ def _settled(posted: _Object, value: dict[str, Any], script: ScriptVariables, wr
                 if isinstance(member, str)
                 else member
             )
-        except KnownByRunning:
-            text = "Is an expression, which only running the script tells"
-            hint = "its value in its place, or a variable that the script does not set"
-            wrapped.problems.append(Problem(name, text, None, hint))
+        except KnownByRunning as error:
+            wrapped.problems.append(_told(name, error))
             continue
         wrapped.notes += _made(name, found[name], script, posted.start)
     return found
+
+
+def _told(name: str, why: KnownByRunning) -> Problem:
+    if isinstance(why, OfARound):
+        text = "Is another one in each round of a loop, or call of a function, which only running the script tells"
+        return Problem(name, text, None, "the words of the loop where it begins, or each connector by itself")
+    text = "Is an expression, which only running the script tells"
+    return Problem(name, text, None, "its value in its place, or a variable that the script does not set")
 
 
 def _made(name: str, text: Any, script: ScriptVariables, place: int) -> list[tuple[str, str]]:

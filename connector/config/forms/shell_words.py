@@ -23,6 +23,10 @@ class KnownByRunning(ValueError):
     """Only the shell that runs a script knows it."""
 
 
+class OfARound(KnownByRunning):
+    """It is another one in each round of a loop, or each time that a function is called."""
+
+
 def words_of(text: str) -> Iterator[str]:
     """Separated by blanks that are not quoted, quotes and all."""
     word, end = "", 0
@@ -41,6 +45,8 @@ def with_variables(text: str, variables: Variables) -> str:
         raise KnownByRunning
     try:
         return substituted(_LONE.sub("$$", text), variables)
+    except OfARound:
+        raise
     except ValueError:
         raise KnownByRunning from None
 
