@@ -31,6 +31,14 @@ _POSSIBLE = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
 LED_SECONDS = 5.0
 
 
+#: Why a broker that is only asked whether it would create a topic says no.
+_STANDS_AGAINST_IT = FORBIDDEN | {
+    KafkaError.INVALID_REPLICATION_FACTOR,
+    KafkaError.INVALID_PARTITIONS,
+    KafkaError.INVALID_CONFIG,
+    KafkaError.POLICY_VIOLATION,
+}
+
 TIMESTAMPS = "message.timestamp.type"
 _RETENTION = ("retention.ms", "retention.bytes")
 
@@ -132,10 +140,13 @@ class CheckedTopics:
 
 
 def check_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> CheckedTopics:
-    """What is to be said of those that exist already, and of those that must; creates nothing."""
+    """What is to be said of those that exist already, and of those that must or could be created; creates nothing."""
     existing = topic_partitions(admin)
     specs = list(specs)
     found = [(spec, _forbidden(spec)) for spec in specs if spec.name not in existing and not spec.create]
+    possible = {spec.name: spec for spec in specs if spec.create and _POSSIBLE.fullmatch(spec.name)}
+    missing = [spec for name, spec in possible.items() if name not in existing]
+    found += [(possible[str(problem.value)], problem) for problem in _create(admin, missing, pretend=True)]
     present = [spec for spec in specs if spec.name in existing]
     facts = _facts(admin, {spec.name: existing[spec.name] for spec in present})
     found += [(spec, problem) for spec in present for problem in _mismatches(spec, facts[spec.name])]
@@ -232,7 +243,8 @@ def _hidden(spec: TopicSpec) -> Problem:
     )
 
 
-def _create(admin: AdminClient, specs: list[TopicSpec]) -> list[Problem]:
+def _create(admin: AdminClient, specs: list[TopicSpec], *, pretend: bool = False) -> list[Problem]:
+    """``pretend``: brokers say what stands against it, and create nothing."""
     if not specs:
         return []
     news = [
@@ -244,12 +256,15 @@ def _create(admin: AdminClient, specs: list[TopicSpec]) -> list[Problem]:
         )
         for spec in specs
     ]
-    futures = admin.create_topics(news, operation_timeout=CALL_SECONDS, request_timeout=CALL_SECONDS)
+    futures = admin.create_topics(
+        news, operation_timeout=CALL_SECONDS, request_timeout=CALL_SECONDS, validate_only=pretend
+    )
     problems = []
     for spec in specs:
         try:
             futures[spec.name].result(timeout=2 * CALL_SECONDS)
-            log.info("created topic %s", spec.name)
+            if not pretend:
+                log.info("created topic %s", spec.name)
         except KafkaException as caught:
             error: KafkaError = caught.args[0]
             if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
@@ -261,12 +276,16 @@ def _create(admin: AdminClient, specs: list[TopicSpec]) -> list[Problem]:
             if error.code() == KafkaError.TOPIC_EXCEPTION:
                 problems.append(_impossible(spec))
                 continue
+            if pretend and error.code() not in _STANDS_AGAINST_IT:
+                continue  # it may be the question that a broker does not know
             problems.append(
                 Problem(
                     property=spec.property,
                     value=spec.name,
                     problem=f"topic cannot be created: {describe(error)}",
-                    suggestion="create it by hand, or grant the right to create topics",
+                    suggestion="lower its replication factor, or start more brokers"
+                    if error.code() == KafkaError.INVALID_REPLICATION_FACTOR
+                    else "create it by hand, or grant the right to create topics",
                 )
             )
     return problems
