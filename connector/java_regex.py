@@ -34,6 +34,7 @@ _AS_IN_PYTHON: Final = frozenset("dDwWsS")
 _ONE_LETTER: Final = frozenset("hHvV")
 _REFERENCES: Final = frozenset("123456789")
 _PLACES: Final = {"A": r"\A", "G": r"\A", "b": r"\b", "B": r"\B", "z": r"\Z", "Z": r"(?=\n?\Z)"}
+_REPEATED_PLACES: Final = frozenset(("^", "$", *_PLACES.values()))
 _LINE_BREAK: Final = rf"(?:\r\n|[{_CLASSES['v']}])"
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 _CODE: Final = re.compile(r"0([0-3]?[0-7]{1,2})|x([0-9a-fA-F]{2})|x\{([0-9a-fA-F]+)\}|u([0-9a-fA-F]{4})")
@@ -123,7 +124,10 @@ class _Translation:
         one = self.one()
         self.next()
         quantifier = self.taken(_QUANTIFIER)
-        return one + quantifier[0] if quantifier else one
+        if quantifier is None:
+            return one
+        # Java repeats places, too, as those mean it who write `^*` for all that begins somehow.
+        return (f"(?:{one})" if one in _REPEATED_PLACES else one) + quantifier[0]
 
     def one(self) -> str:
         """What a quantifier may follow."""

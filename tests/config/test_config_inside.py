@@ -77,9 +77,10 @@ spec:
 
 def test_a_plain_word_of_an_environment_is_what_a_shell_sees(tmp_path: Path) -> None:
     script = CURL.replace("'$NAME'", "'$TOMBSTONES'-'$TASKS'") % "x"
-    content = f"env: {{TOMBSTONES: true, TASKS: 1e1}}\nsteps:\n  - run: |\n      {indented(script, 6)}\n"
-    (document,) = read(tmp_path, "steps.yaml", content)
-    assert document.texts["scylla.user"] == "true-10"
+    for given in ("env: {TOMBSTONES: true, TASKS: 1e1}", "variables: {TOMBSTONES: yes, TASKS: 10}"):
+        content = f"{given}\nsteps:\n  - run: |\n      {indented(script, 6)}\n"
+        (document,) = read(tmp_path, "steps.yaml", content)
+        assert document.texts["scylla.user"] == "true-10"
 
 
 def test_a_workflow_that_posts_the_connector(tmp_path: Path) -> None:

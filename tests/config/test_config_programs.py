@@ -383,6 +383,12 @@ def test_a_script_that_posts_a_file_names_it(tmp_path: Path) -> None:
     assert problem.suggestion == "give what it posts: connectors/orders.json"
 
 
+def test_a_program_of_another_language_is_called_one(tmp_path: Path) -> None:
+    (tmp_path / "register.py").write_text('requests.put(url, json={"connector.class": NAME})\n')
+    (problem,) = validate(tmp_path / "register.py", WORKER, {})
+    assert (problem.property, problem.problem) == ("file", "Is a program, and only running it tells what it posts")
+
+
 def test_braces_without_end_are_given_up() -> None:
     assert posted_connectors('{"a":' * 20_000, {}) == []
 

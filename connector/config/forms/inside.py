@@ -22,6 +22,8 @@ _CLASS = "connector.class"
 #: What stands beside a connector's name, and what beside the address that it is sent to.
 _NAMED = frozenset(("config", "configs", "configuration"))
 _SENT = frozenset(("body", "data", "json"))
+#: What a script sees: of a container, of a pipeline's job, of a step.
+_VARIABLES = ("environment", "variables", "env")
 _OF_MANY = re.compile(r"connectors\Z", re.IGNORECASE)
 _ADDRESS = re.compile(r"/connectors/([^/\s?{}]+)/config\b")
 _OF_WORKFLOW = re.compile(r"\$\{\{\s*(?:secrets|vars|env)\.(\w+)\s*\}\}")
@@ -64,7 +66,7 @@ def connectors_inside(document: Any, environ: Mapping[str, str], prepared: Prepa
 
 def _members(place: _Place) -> Iterator[tuple[Any, _Place]]:
     given: Mapping[str, Any] = place.value
-    own = {**_environment(given.get("environment")), **_environment(given.get("env"))}
+    own = {name: text for kind in _VARIABLES for name, text in _environment(given.get(kind)).items()}
     variables = place.variables.new_child(own) if own else place.variables
     address = given.get("url") or given.get("uri")
     sent = _ADDRESS.search(str(mapping(address).get("raw") or address or ""))

@@ -31,6 +31,7 @@ _FORMS: dict[str, Form] = {
     **{".dockerfile": "Dockerfile", ".tf": "Terraform", ".mk": "Makefile"},
     **dict.fromkeys((".sh", ".bash", ".zsh", ".ps1", ".http"), "script"),
 }
+_PROGRAMS = frozenset((".py", ".js", ".mjs", ".ts", ".java", ".kt", ".go", ".rb"))
 _FROM = re.compile(r"\A(?:[ \t]*(?:#[^\n]*|ARG[ \t][^\n]*)?\r?\n)*[ \t]*FROM[ \t]", re.IGNORECASE)
 _SCRIPT = re.compile(r"#![ \t]*/|\s*(?:curl|docker|podman)\s")
 
@@ -125,6 +126,9 @@ def _json(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
         if other:
             ending = ".yaml" if other == "YAML" else ".properties"
             return [], [Problem("JSON", f"Is not JSON: it looks like {other}", None, f"name it so: {ending}", file)]
+        if Path(file).suffix.lower() in _PROGRAMS:
+            hint = "give the JSON that it posts to Kafka Connect; of a shell's script it is read"
+            return [], [Problem("file", "Is a program, and only running it tells what it posts", None, hint, file)]
         place = f"line {error.lineno}, column {error.colno}"
         return [], [Problem("JSON", f"Is not JSON: {error.msg} at {place}", None, template_hint(text), file)]
     except UnicodeEncodeError:

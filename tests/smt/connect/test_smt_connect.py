@@ -210,6 +210,11 @@ def test_expressions_without_a_counterpart_are_refused(regex: str, problem: str)
         build_transform("RegexRouter", {"regex": regex, "replacement": "x"})
 
 
+@pytest.mark.parametrize("regex", [r"^*shop\.(.*)", r"\b{2}shop\.(.*)$+", r"^{2}shop\.(.*)\Z?"])
+def test_places_may_be_repeated_as_in_java(regex: str) -> None:
+    assert applied("RegexRouter", {"regex": regex, "replacement": "$1"}, Record("shop.t", None, ROW)).topic == "t"
+
+
 def test_a_replacement_that_names_no_group_is_refused() -> None:
     with pytest.raises(SmtOptionError, match="no group 2"):
         build_transform("RegexRouter", {"regex": "(.*)", "replacement": "$2"})
