@@ -49,10 +49,12 @@ def older(found: TableDescription, known: TableDescription) -> str | None:
         made, since = _made(found.table_id), _made(known.table_id)
         was_before = made is not None and since is not None and made < since
         return "a table of that name that was dropped" if was_before else None
+    # A column of the key goes only by getting another name, and leaves the time of that in the log.
+    if found.keys_lost_us < known.keys_lost_us:
+        return "the key from before a column of it was renamed"
     ended, ended_before = _ends(found), _ends(known)
     for column in known.columns:
         name = column.name
-        # A column of the key goes only by getting another name.
         if name not in found.by_name and not column.is_key and ended.get(name, -1) <= ended_before.get(name, -1):
             return _no_columns([name])
     for dropped in known.dropped:

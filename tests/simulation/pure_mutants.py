@@ -153,6 +153,13 @@ TABLE = [
         lagging.test_a_page_by_the_type_that_a_column_had_before_it_was_dropped,
     ),
     Mutant(
+        "who has not heard of a key column's other name is behind",
+        "connector/source/lagging.py",
+        "    if found.keys_lost_us < known.keys_lost_us:\n",
+        "    if False:\n",
+        lagging.test_a_column_of_the_key_goes_by_getting_another_name,
+    ),
+    Mutant(
         "what only a page knows is asked of its own node",
         TABLES,
         "(not anew and page.node in {None, *known.told})",
