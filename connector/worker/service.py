@@ -6,6 +6,7 @@ why something does not run. Read by other threads (the HTTP server) as well.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -26,6 +27,8 @@ SILENT_SECONDS = 6.0
 
 # A round takes a fraction of a second, or some when workers are stopped.
 ROUND_SECONDS = 30.0
+# Who took so long for a part of a round stood still, and could hear nobody: it is no silence of workers.
+STOOD_STILL_SECONDS = SILENT_SECONDS / 2
 # Before there are workers: one look at all servers, which may be slow to answer.
 CHECK_SECONDS = 300.0
 
@@ -49,6 +52,7 @@ class Service:
         self._last_end: dict[int, str] = {}
         #: By connector: topics that workers which have ended had written to.
         self.former_topics: dict[str, frozenset[str]] = {}
+        self._listens_since = -math.inf
         # Before there is any worker: what the checks in front wait for.
         self.waiting_for = "starting"
 
@@ -215,9 +219,20 @@ class Service:
             return f"worker {child.index} is starting{self._why(child.index)}"
         if child.renewed:
             return f"worker {child.index} (pid {child.pid}) is ending in order, and begins again"
-        if self._monotonic() - child.status_at >= SILENT_SECONDS:
+        if self._silence(child.status_at) >= SILENT_SECONDS:
             return f"worker {child.index} (pid {child.pid}) has not reported for {SILENT_SECONDS:.0f} s or more"
         return None
+
+    def _goes_on(self) -> None:
+        """Called again and again, within rounds as well."""
+        now = self._monotonic()
+        if now - self._round >= STOOD_STILL_SECONDS:
+            self._listens_since = now
+        self._round = now
+
+    def _silence(self, at: float) -> float:
+        """Of one that was heard then last: as long as somebody listened."""
+        return self._monotonic() - max(at, self._listens_since)
 
     def _why(self, index: int) -> str:
         """The end before: a worker that is started again and again is shown as that."""

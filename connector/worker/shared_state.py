@@ -71,8 +71,9 @@ class SharedState:
         self._changed = threading.Condition()
         self._ended = threading.Event()
         self._known = threading.Event()
-        #: Why wishes of others are not heard.
+        #: Why wishes of others are not heard; whether that is for lack of a right.
         self.error: str | None = None
+        self.forbidden = False
 
     def start(self, directed: Directed, defined: Defined = _by_files, told: Told = _unheard) -> None:
         """All are called in another thread: with what is asked, what a connector is, what is to happen now."""
@@ -133,15 +134,15 @@ class SharedState:
                 self._take(records)
                 self._look_for_what_was_lost(records)
                 self._write_what_was_lost()
-                self.error = None
+                self.error, self.forbidden = None, False
             except RetriableDeliveryError as error:
                 if self.error is None:
                     log.warning("%s: what was asked of connectors is not heard; trying again", error)
-                self.error = str(error)
+                self.forbidden, self.error = False, str(error)
             except CdcError as error:
                 if self.error is None:
                     log.warning("%s: whether connectors were paused is not known, and nobody can pause them", error)
-                self.error = str(error)
+                self.forbidden, self.error = True, str(error)
                 # Whoever may not read it has paused nothing; nor must the connector stand still for lack of a right.
                 self._known.set()
             if self._topic.complete:

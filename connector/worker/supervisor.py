@@ -108,12 +108,13 @@ class Supervisor(Service):
         self.waiting_for = None
         try:
             while not stop.is_set():
-                self._round = self._monotonic()
+                self._goes_on()
                 while not self.requests.empty():
                     self.requests.get()()
                 self._look_again()
                 self._start_due()
                 self._take_reports()
+                self._goes_on()
                 self._look_after()
                 for child in list(self.children.values()):
                     code = child.process.poll()
@@ -226,7 +227,7 @@ class Supervisor(Service):
     def _look_after(self) -> None:
         """A worker that says nothing hangs, or sits in a call that does not come back."""
         for child in list(self.children.values()):
-            silent = self._monotonic() - child.heard
+            silent = self._silence(child.heard)
             patience = ENDING_SECONDS if child.renewed else SILENT_SECONDS if child.own else STARTING_SECONDS
             if child.waiting is None and silent >= patience:
                 silence = f"no report for more than {patience:.0f} s (pid {child.pid})"
@@ -236,7 +237,9 @@ class Supervisor(Service):
         for tenant in self.tenants.values():
             tenant.unlike = unlike.get(tenant.name)
         if self.shared is not None:
-            self.background.task(SHARED).is_now(self.shared.error)
+            # Who has no right to it was told so, and runs what files say; without files there would be nothing to run.
+            needless = self.shared.forbidden and not self._lasting
+            self.background.task(SHARED).is_now(None if needless else self.shared.error)
         self.background.tick()
 
     def _take(self, child: Child, message: Message) -> None:

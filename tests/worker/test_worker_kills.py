@@ -13,6 +13,8 @@ from connector.cli.worker import PATIENCE_SECONDS
 from connector.worker.child import Child
 from connector.worker.messages import StatusMessage
 from connector.worker.order import WorkerOrder
+from connector.worker.service import SILENT_SECONDS
+from connector.worker.shared_state import SharedState
 from connector.worker.supervisor import ENDING_SECONDS, LONGEST_RESTART_PAUSE, RESTART_PAUSE, Supervisor
 from tests.config.files import loaded
 from tests.worker.test_worker_aging import said
@@ -69,6 +71,37 @@ def test_who_was_asked_to_end_says_nothing_more_and_is_not_missed_meanwhile() ->
     now = ENDING_SECONDS
     supervisor._look_after()
     assert "no report for more than 15 s" in str(supervisor.background.failing()), "it hangs, or is stopped"
+
+
+def test_who_stood_still_himself_does_not_say_that_workers_were_silent() -> None:
+    """Stopped for half a minute, or on a machine that was: what they said lies in their pipes."""
+    now = 100.0
+    supervisor = Supervisor(["false"], [WorkerOrder(loaded(), 0)], monotonic=lambda: now)
+    supervisor.waiting_for = None
+    supervisor._take(begun(supervisor), StatusMessage(status=said([0])))
+    now += 30.0
+    supervisor._goes_on()
+    supervisor._look_after()
+    assert supervisor.status().waiting_for is None and not supervisor.background.failing()
+    for _ in range(4):
+        now += SILENT_SECONDS / 4
+        supervisor._goes_on()
+    supervisor._look_after()
+    assert "has not reported for 6 s or more" in (supervisor.status().waiting_for or ""), "it says nothing now either"
+    assert "no report for more than 6 s" in str(supervisor.background.failing())
+
+
+@pytest.mark.parametrize("by_files", [True, False])
+def test_who_may_not_read_what_is_asked_of_connectors_runs_what_files_say(by_files: bool) -> None:
+    orders = [WorkerOrder(loaded(), 0)] if by_files else []
+    supervisor, shared = Supervisor(["false"], orders, lasting=not by_files), SharedState(loaded())
+    supervisor.shared = shared
+    shared.error = "reading topic configs: _TRANSPORT"
+    supervisor._look_after()
+    assert [failing.kind for failing in supervisor.background.failing()] == ["shared state"]
+    shared.error, shared.forbidden = "reading topic configs: TOPIC_AUTHORIZATION_FAILED", True
+    supervisor._look_after()
+    assert [failing.kind for failing in supervisor.background.failing()] == ([] if by_files else ["shared state"])
 
 
 def test_what_it_has_committed_meanwhile_makes_the_next_end_the_first() -> None:
