@@ -82,7 +82,7 @@ def test_an_override_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     file = put(
         tmp_path,
         compose_yaml="services: {connect: {environment: {CONNECT_BOOTSTRAP_SERVERS: 'k:1', CONNECT_GROUP_ID: g}}}\n",
-        compose_override_yaml="services: {connect: {environment: !merge {CONNECT_GROUP_ID: other}}}\n",
+        compose_override_yaml="services: {connect: {environment: [}}\n",
     )
     (problem,) = validate(CONNECTOR, file, {})
     assert problem.property == "compose.override.yaml"

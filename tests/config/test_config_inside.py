@@ -75,6 +75,31 @@ spec:
     }
 
 
+STACK = f"""
+Resources:
+  Source:
+    Type: AWS::KafkaConnect::Connector
+    Properties:
+      ConnectorName: %s
+      ConnectorConfiguration:
+        connector.class: {CLASS}
+        topic.prefix: !Ref Prefix
+        scylla.table.names: k.t
+      ServiceExecutionRoleArn: !GetAtt [Role, Arn]
+"""
+
+
+def test_a_stack_of_cloudformation(tmp_path: Path) -> None:
+    (document,) = read(tmp_path, "stack.yaml", STACK % "orders")
+    assert document.texts == {"name": "orders", "connector.class": CLASS, "scylla.table.names": "k.t"}
+    assert [(each.property, each.problem) for each in document.problems] == [("topic.prefix", TEMPLATE)]
+    assert document.notes == [
+        ("ServiceExecutionRoleArn", "has no effect here: it is for the tool that reads this file")
+    ]
+    (document,) = read(tmp_path, "stack.yaml", STACK % "!Sub '${Stage}-orders'")
+    assert ("name", TEMPLATE) in [(each.property, each.problem) for each in document.problems]
+
+
 def test_a_plain_word_of_an_environment_is_what_a_shell_sees(tmp_path: Path) -> None:
     script = CURL.replace("'$NAME'", "'$TOMBSTONES'-'$TASKS'") % "x"
     for given in ("env: {TOMBSTONES: true, TASKS: 1e1}", "variables: {TOMBSTONES: yes, TASKS: 10}"):

@@ -20,7 +20,8 @@ from connector.errors import Problem
 
 _CLASS = "connector.class"
 #: What stands beside a connector's name, and what beside the address that it is sent to.
-_NAMED = frozenset(("config", "configs", "configuration"))
+_NAMED = frozenset(("config", "configs", "configuration", "ConnectorConfiguration"))
+_NAMES = ("name", "ConnectorName")
 _SENT = frozenset(("body", "data", "json"))
 #: What a script sees: of a container, of a pipeline's job, of a step.
 _VARIABLES = ("environment", "variables", "env")
@@ -77,14 +78,15 @@ def _members(place: _Place) -> Iterator[tuple[Any, _Place]]:
 
 def _beside_a_name(given: Mapping[str, Any]) -> list[str]:
     """The members that are configurations of the connector whose name stands beside them."""
-    named = isinstance(given.get("name"), str)
+    named = any(isinstance(given.get(name), str) for name in _NAMES)
     return [key for key, value in given.items() if named and key in _NAMED and _CLASS in mapping(value)]
 
 
 def _of_its_name(given: Mapping[str, Any], key: str) -> Wrapped:
-    others = [each for each in given if each not in ("name", key)]
+    name = next(given[each] for each in _NAMES if isinstance(given.get(each), str))
+    others = [each for each in given if each not in (*_NAMES, key)]
     notes = [(str(each), "has no effect here: it is for the tool that reads this file") for each in others]
-    return _filled(Wrapped({"name": given["name"], "config": given[key]}, given["name"], notes))
+    return _filled(Wrapped({"name": name, "config": given[key]}, name, notes))
 
 
 def _named(config: Mapping[str, Any], name: str | None) -> dict[str, Any]:
@@ -119,10 +121,13 @@ def _environment(given: Any) -> dict[str, str]:
 def _filled(wrapped: Wrapped) -> Wrapped:
     """Without what the tool has yet to fill in."""
     config = wrapped.content.get("config", wrapped.content)
-    templates = [name for name, value in config.items() if isinstance(value, str) and TEMPLATE.search(value)]
+    given = [*config.items(), ("name", wrapped.content.get("name"))]
+    templates = dict.fromkeys(name for name, value in given if isinstance(value, str) and TEMPLATE.search(value))
     for name in templates:
         hint = "its value in its place, a variable of the environment, ${env:NAME}; or give what the tool makes of it"
         wrapped.problems.append(Problem(str(name), "Is a template, which another tool fills in", None, hint))
     left = {name: value for name, value in config.items() if name not in templates}
-    wrapped.content = {**wrapped.content, "config": left} if "config" in wrapped.content else left
+    if "config" in wrapped.content:
+        left = {name: value for name, value in wrapped.content.items() if name not in templates} | {"config": left}
+    wrapped.content = left
     return wrapped

@@ -89,6 +89,8 @@ _resolve(
     _number,
 )
 _Loader.add_constructor("tag:yaml.org,2002:map", _Loader.mapping)
+# Those of CloudFormation, GitLab, Ansible: what stands there is made by another tool.
+_Loader.add_multi_constructor("!", lambda loader, suffix, node: f"{{{{ !{suffix} }}}}")
 _OfCompose.add_constructor("!override", _OfCompose.overriding)
 _OfCompose.add_constructor("!reset", lambda loader, node: Reset())
 
