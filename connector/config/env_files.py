@@ -14,7 +14,7 @@ from typing import Literal
 from connector.config.substitution import Variables, substituted
 
 _NAME = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*(=)?[ \t]*")
-#: Names that no shell has, and colons, are taken from other programs' files.
+#: With names and colons that other programs' files have.
 _NAME_OF_COMPOSE = re.compile(r"[ \t]*(?:export[ \t]+)?([\w.\-\[\]]+)[ \t]*([=:])?[ \t]*")
 _SINGLE = re.compile(r"'((?:[^'\\]|\\.)*)'[ \t]*(?:#[^\n]*)?(?:\n|\Z)", re.DOTALL)
 _DOUBLE = re.compile(r"\"((?:[^\"\\]|\\.)*)\"[ \t]*(?:#[^\n]*)?(?:\n|\Z)", re.DOTALL)
@@ -37,15 +37,15 @@ class Line:
     quote: Quote = ""
 
 
-def env_lines(text: str, named: re.Pattern[str] = _NAME) -> list[Line] | None:
-    """Every variable of a file, in its order."""
-    lines = list(_lines("\n".join(text.splitlines()), named))
+def env_lines(text: str, *, any_names: bool = False) -> list[Line] | None:
+    """Every variable of a file, in its order. ``any_names``: also those that no shell has, as compose takes them."""
+    lines = list(_lines("\n".join(text.splitlines()), _NAME_OF_COMPOSE if any_names else _NAME))
     return None if None in lines else [line for line in lines if line is not None]
 
 
 def env_file_variables(text: str, variables: Variables) -> dict[str, str] | None:
     """As compose hands them to a service: with what stands for ``$NAME`` where there are no single quotes."""
-    lines, found = env_lines(text, _NAME_OF_COMPOSE), dict[str, str]()
+    lines, found = env_lines(text, any_names=True), dict[str, str]()
     if lines is None:
         return None
     for line in lines:

@@ -130,12 +130,13 @@ def is_idle(name: str) -> bool:
     return one is not None and one.effect is Effect.NONE
 
 
-def variables_of(text: str, environ: Mapping[str, str]) -> dict[str, str] | None:
-    """The variables of an ``env`` file that is a worker's; None if the text is anything else.
+def variables_of(text: str, environ: Mapping[str, str], *, any_names: bool = False) -> dict[str, str] | None:
+    """The variables of an ``env`` file that is a worker's; None if the text is anything else. ``any_names``: it is
+    known to be such a file, and other programs may have theirs in it.
 
     Of what may stand for a variable only ``${NAME}`` is one: `docker run --env-file` takes ``$`` as it is.
     """
-    lines, variables = env_lines(text), dict[str, str]()
+    lines, variables = env_lines(text, any_names=any_names), dict[str, str]()
     if lines is None:
         return None
     for line in lines:

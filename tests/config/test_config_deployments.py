@@ -235,7 +235,7 @@ def test_an_env_file_alone(tmp_path: Path) -> None:
     with (tmp_path / "connect.env").open("a") as file:
         # As `docker run --env-file` takes it.
         file.write(f"CONNECT_SASL_JAAS_CONFIG={JAAS.format('p$x # y')}\n")
-        file.write('CONNECT_CLIENT_RACK="\\${KAFKA}-${G:-g}"\n')
+        file.write('spring.kafka.url=k:2\nCONNECT_CLIENT_RACK="\\${KAFKA}-${G:-g}"\n')
     found = load(CONNECTOR, tmp_path / "connect.env", {"KAFKA": "k:1"})
     assert (found.worker.bootstrap_servers, found.worker.group_id) == ("k:1", "g")
     assert found.kafka.consumer["client.rack"] == "${KAFKA}-g"

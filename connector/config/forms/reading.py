@@ -156,7 +156,7 @@ def _properties(
     file: str, content: bytes, environ: Mapping[str, str], *, variables_only: bool
 ) -> tuple[list[Wrapped], list[Problem]]:
     text, as_utf8 = decoded(content)
-    variables = variables_of(text, environ)
+    variables = variables_of(text, environ, any_names=variables_only)
     if variables is not None:
         properties, notes = worker_properties(variables)
         return [Wrapped(properties, "variables", notes)], []
