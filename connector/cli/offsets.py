@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connector.cli.configuration import add_configuration_arguments, load_configuration
-from connector.cli.moments import FORMS, iso, moment, told
+from connector.cli.moments import FORMS, moment, told
 from connector.cli.output import Output
 from connector.config import Configuration
 from connector.errors import Problem, UsageError
 from connector.suggestions import did_you_mean
+from connector.worker.plausible_times import iso
 
 if TYPE_CHECKING:
     from connector.table_name import TableName

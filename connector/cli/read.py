@@ -13,10 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connector.cli.moments import FORMS, beginning, iso, moment, told
+from connector.cli.moments import FORMS, beginning, moment, told
 from connector.cli.output import Output
 from connector.errors import Problem, UsageError
 from connector.stop_signals import stopped_by
+from connector.worker.plausible_times import iso
 
 if TYPE_CHECKING:
     from connector.source import ChangeReader, ConnectionSettings, ReadingSettings
