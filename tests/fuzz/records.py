@@ -9,6 +9,7 @@ import copy
 import functools
 import json
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -77,6 +78,7 @@ def status_records(draw: random.Random) -> None:
     process = {"id": "p", "started_ms": 1, "at_ms": draw.choice([1, 2**41, 2**70]), "connectors": [_view_document()]}
     heard = Processes.__new__(Processes)
     heard._group_id, heard.id, heard._others = "workers", "own", {}
+    heard._monotonic, heard._echoed = time.monotonic, None
     key = ["", {"group": "workers", "process": "p"}]
     heard._hear(
         bytes_of(draw, spoilt(draw, key, 2)), None if draw.random() < 0.1 else bytes_of(draw, spoilt(draw, process, 5))
