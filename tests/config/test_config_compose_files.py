@@ -102,6 +102,7 @@ services:
     ("over", "wanted"),
     [
         ("{environment: {CONNECT_CLIENT_RACK: !reset null}, ports: !reset []}", ("g", None, "positions")),
+        ("{extends: !reset null, image: !reset null}", ("g", "r", "positions")),
         ("{environment: !override {CONNECT_BOOTSTRAP_SERVERS: 'k:1'}}", ("of file", None, "positions")),
         ("{environment: !override ['CONNECT_BOOTSTRAP_SERVERS=k:1'], env_file: !reset null}", (None, None, None)),
         ("{environment: {CONNECT_GROUP_ID: other}, env_file: !override [other.env]}", ("other", "r", "others")),

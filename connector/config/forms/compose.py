@@ -149,7 +149,7 @@ def _read(services: Mapping[str, Any], name: str, project: Project, depth: int =
         found.problems.append(Problem("extends", f"There is no service {name} in {project.file}"))
         return found
     extended = service.get("extends")
-    if extended is not None and depth < _MOST_EXTENDED:
+    if extended is not None and not isinstance(extended, Reset) and depth < _MOST_EXTENDED:
         found = _extended(services, extended, project, depth)
     return _with(found, service, project)
 
