@@ -34,8 +34,8 @@ def shape(
     catalogue = _Catalogue(definitions)
     base = _Base(dict(declared or {}), buckets, not_before, source or current)
     layout = replace(_shaped(definitions, current, catalogue, base), versions=_versions(definitions))
-    if lost := _not_dropped(definitions, base.source):
-        whole = replace(current, columns=(*current.columns, *lost))
+    whole = _merged(definitions, source)
+    if whole.columns != current.columns:
         layout = replace(layout, merging=_shaped(definitions, whole, catalogue, base))
     readings: dict[str, Layout] = {}
     for version in _named(definitions):
@@ -82,6 +82,18 @@ def _versions(definitions: Sequence[TableDefinition]) -> tuple[str, ...]:
     if definitions[-1].table_id is None:
         return ()
     return tuple(f"{version.table_id} {version.version}" for version in _named(definitions))
+
+
+def _merged(definitions: Sequence[TableDefinition], source: TableDefinition | None) -> TableDefinition:
+    """What merges keep. Of columns that are shown with the types of their first landing that is what they have by now:
+    fields that these lack are shown once the table follows its source again."""
+    current = definitions[-1]
+    columns = [*current.columns, *_not_dropped(definitions, source or current)]
+    if source is not None:
+        as_first_seen = {version.text: version for version in definitions}.values()
+        newest = {column.name: column for version in as_first_seen for column in _values(version)}
+        columns = [each if each.kind in KEY_KINDS else newest[each.name] for each in columns]
+    return replace(current, columns=tuple(columns))
 
 
 def _not_dropped(definitions: Sequence[TableDefinition], source: TableDefinition) -> list[Column]:

@@ -11,10 +11,29 @@ from dataclasses import dataclass, replace
 
 from connector.errors import LandingError
 from connector.table_name import TableName
-from connector.values import CqlType, NativeType, is_multi_cell
+from connector.values import (
+    CqlType,
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+    TupleType,
+    UserType,
+    VectorType,
+    is_multi_cell,
+)
 from spark_jobs.config import Settings
 from spark_jobs.fold import check_names
-from spark_jobs.model import TableDefinition, adapted, has_fields, hidden_columns, immovable, moved, same_table
+from spark_jobs.model import (
+    TableDefinition,
+    adapted,
+    fields_of,
+    has_fields,
+    hidden_columns,
+    immovable,
+    moved,
+    same_table,
+)
 from spark_jobs.tables.landed_table import Restored, same_versions
 from spark_jobs.tables.notes import FORM, Known, Offsets
 
@@ -165,7 +184,29 @@ def _tells(version: TableDefinition, kept: TableDefinition) -> bool:
 def _becomes(type_: CqlType, kept: CqlType) -> bool:
     apart = [is_multi_cell(each) for each in (type_, kept)]
     alike = apart[0] == apart[1] and (not apart[0] or type(type_) is type(kept))
-    return alike and adapted(type_, kept, "value") is not None
+    return alike and adapted(type_, kept, "value") is not None and _entries_stay_apart(type_, kept)
+
+
+def _entries_stay_apart(type_: CqlType, kept: CqlType) -> bool:
+    """Whether no two members of a set, or keys of a map, become one: of a user type in them every field is shown."""
+    inner = list(zip(_inner(type_), _inner(kept)))
+    if isinstance(type_, MapType | SetType) and not _has_all(*inner[0]):
+        return False
+    return all(_entries_stay_apart(*each) for each in inner)
+
+
+def _has_all(type_: CqlType, kept: CqlType) -> bool:
+    theirs, ours = _inner(type_), _inner(kept)
+    return len(theirs) == len(ours) and all(_has_all(*each) for each in zip(theirs, ours))
+
+
+def _inner(type_: CqlType) -> tuple[CqlType, ...]:
+    """The types of which it is made."""
+    if isinstance(type_, MapType):
+        return type_.key, type_.value
+    if isinstance(type_, ListType | SetType | VectorType):
+        return (type_.element,)
+    return tuple(kind for _, kind in fields_of(type_)) if isinstance(type_, TupleType | UserType) else ()
 
 
 def _not_kept(table: TableName, kept: TableDefinition, current: TableDefinition) -> tuple[str, ...]:
