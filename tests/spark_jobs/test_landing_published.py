@@ -268,8 +268,10 @@ def test_a_publication_that_was_cut_off_is_made_up_for(
     published, known, stand = _published(spark, way)
     assert published.differences(known, stand) == 0
     publisher = published.publisher
-    publisher.session.sql(f"DELETE FROM {publisher.relation('ks/t')}")
-    assert published.differences(known, stand) == 1
+    publisher.session.sql(f"UPDATE {publisher.relation('ks/t')} SET v = 'other'")
+    assert published.differences(known, stand) == 2, "one that is missing, and one that is too much"
+    publisher.session.sql(f"INSERT INTO {publisher.relation('ks/t')} TABLE {publisher.relation('ks/t')}")
+    assert published.differences(known, stand) == 3
     assert not Path(readers.path, "changelog").exists(), "nothing is below it that a vacuum would remove"
     warehouse = Path(way.config["warehouse"])
     for name in ("changelog", "state"):
