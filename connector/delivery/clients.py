@@ -109,6 +109,8 @@ class Heard:
     lost: bool = False
     #: Why the client gave its transaction up, while nobody asked.
     trouble: str | None = None
+    #: A topic that was refused as a part of it, for lack of a right: its records wait, and no report tells of them.
+    refused: str | None = None
 
 
 class HeedfulLog:
@@ -134,6 +136,8 @@ class HeedfulLog:
             self._heard.lost = True
         elif kind == "TXNERR":
             self._heard.trouble = _FAILED_TRANSACTION.sub("the transaction has failed: ", said)
+        elif kind == "ADDPARTS" and (refused := _REFUSED_TOPIC.search(said)) is not None:
+            self._heard.refused = self._heard.refused or refused["topic"]
         if level >= self._level and (self._closes or not (kind == "FAIL" and "Disconnected" in said)):
             _QUIET.log(level, text, *arguments)
 
@@ -193,6 +197,7 @@ def connection_cause(error: KafkaError) -> str:
 # "sasl_plaintext://10.0.0.7:9092/bootstrap: Connect to ipv4#10.0.0.7:9092 failed: Connection refused (after 0ms in …)"
 _PLACE = re.compile(r"(?:[a-z_]+://)?(?P<place>\S+?:\d+)(?:/\w+)?: (?P<text>.*)", re.DOTALL)
 _FAILED_TRANSACTION = re.compile(r".*Current transaction failed in state \w+: ")
+_REFUSED_TOPIC = re.compile(r'"(?P<topic>[^"]+)" \[\d+\] to transaction: Broker: Topic authorization failed')
 # That somebody who was not there is still not there is no news.
 _STILL_AWAY = re.compile(r"Connect to \S+ failed|Failed to resolve")
 # What a client ends itself while something may be on its way. That it needs the configured addresses no more, now that

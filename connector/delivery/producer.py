@@ -26,6 +26,7 @@ from connector.delivery.records import BlockClient, BlockProducer, KafkaBlock, K
 from connector.delivery.stranded import Silence
 from connector.delivery.topics import led_by_nobody
 from connector.errors import (
+    DeliveryError,
     ProducerFenced,
     RetriableDeliveryError,
     TransactionAborted,
@@ -277,17 +278,16 @@ class ReportingProducer:
         """Let go, without waiting for anything.
 
         Closing can wait for ever for a broker that went away in the middle of a transaction: it happens in a thread
-        that nobody waits for. A producer that was fenced says so once more, to nobody; confluent-kafka makes it a
-        SystemError of its own binding.
+        that nobody waits for. A producer that was fenced, or refused, says so once more, to nobody.
         """
-        producer, blocks = self._producer, self._blocks
+        producer, blocks, served = self._producer, self._blocks, self._served
         self._blocks = None
 
         def end() -> None:
-            with contextlib.suppress(KafkaException, SystemError):
+            with contextlib.suppress(KafkaException, SystemError, DeliveryError):
                 producer.purge()
                 # Brings the reports of all that was purged: nothing is read any more then.
-                if blocks is not None and not producer.flush(CALL_SECONDS):
+                if blocks is not None and not served(producer.flush, CALL_SECONDS):
                     blocks.settled()
             with contextlib.suppress(KafkaException, SystemError):
                 producer.close(CALL_SECONDS)
@@ -355,8 +355,12 @@ class ReportingProducer:
     def _say_why_it_failed(self) -> None:
         """The transaction has failed of an earlier record, whose report is on its way: this one is not to blame."""
         deadline = time.monotonic() + CALL_SECONDS
-        while not self._failed and self.pending() and time.monotonic() < deadline:
+        while not self._failed and self._heard.refused is None and self.pending() and time.monotonic() < deadline:
             self._served(self._producer.poll, RETRY_PAUSE_SECONDS)
+        if self._heard.refused is not None:
+            # Of its records no report comes but that they were purged.
+            forbidden = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+            self._remember(FailedRecord(self._heard.refused, None, forbidden))
         self.check()
         self._blame_a_topic()
         self.check()

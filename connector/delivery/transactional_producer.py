@@ -105,7 +105,7 @@ class TransactionalProducer(ReportingProducer):
         self.poll()  # what is said of the one before
         if self.is_spent:
             self.renew()
-        self.failure = self._heard.trouble = None
+        self.failure = self._heard.trouble = self._heard.refused = None
         if self._blocks is not None:
             self._blocks.forget_failure()
         self._topics.clear()

@@ -92,6 +92,8 @@ class TopicTroubles:
         that is smaller than the limit that is known."""
         now = time.monotonic()
         known = self._troubles.get(topic)
+        # What all tables need is tried with each transaction.
+        again = known is not None and known.why == why and now - known.failed_at < REFUSED_PAUSE
         if known is None or now - known.failed_at > FORGIVEN_SECONDS:
             # The first time it is looked at once: whatever it was may be over.
             known = self._troubles[topic] = _Trouble(now)
@@ -101,7 +103,8 @@ class TopicTroubles:
             known.due, known.pause = now + known.pause, min(LONGEST_PAUSE, 2 * known.pause)
         known.failed_at, known.ready, known.why = now, None, why
         known.refused = self._pipeline.largest_record(topic) if too_large else None
-        log.warning("topic %s: %s; its records wait, other topics' go on", topic, why)
+        level = logging.DEBUG if again else logging.WARNING
+        log.log(level, "topic %s: %s; its records wait, other topics' go on", topic, why)
         self._pipeline.suspend_topic(topic, why)
         return known
 

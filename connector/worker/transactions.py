@@ -321,7 +321,7 @@ class Transactions:
         try:
             self.delivery.abort()
         except UnknownOutcome as unknown:
-            self.start_over(unknown)
+            self.start_over(UnknownOutcome(f"{error}; {unknown}"))
             return
         self._learn()
         self._tables.not_recorded()

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
+from connector.delivery import KafkaClients, OutgoingRecord, TransactionalProducer
 from connector.delivery.topics import (
     TopicFacts,
     TopicSpec,
@@ -17,7 +26,9 @@ from connector.delivery.topics import (
     look_at_topic,
     topic_partitions,
 )
-from connector.errors import ConfigurationError
+from connector.errors import ConfigurationError, TransactionAborted
+from embedded import ports
+from embedded.kafka import EmbeddedKafka, Member
 
 pytestmark = pytest.mark.kafka
 
@@ -58,3 +69,70 @@ def test_topics_that_brokers_stamp_are_warned_about(kafka: Any, unique: Callable
     first, second = check_topics(admin, asked).warnings
     assert f"topic {data.name} has message.timestamp.type=LogAppendTime" in first
     assert f"topic {offsets.name} has message.timestamp.type=LogAppendTime" in second
+
+
+def test_what_brokers_have_against_a_topic_is_found_without_creating_any(
+    kafka: Any, unique: Callable[[str], str]
+) -> None:
+    """Or a configuration would be called valid, and refused when it is run."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    good, replicas, config, waits = (unique(name) for name in ("good", "replicas", "config", "waits"))
+    specs = [
+        TopicSpec(good, 1, 1),
+        TopicSpec(replicas, 1, 3),
+        TopicSpec(config, 1, 1, {"retention.ms": "soon"}),
+        TopicSpec(waits, 1, 3, essential=False),
+    ]
+    found = check_topics(admin, specs)
+    assert [problem.value for problem in found.problems] == [replicas, config]
+    assert [problem.value for problem in found.awaited] == [waits]
+    assert "INVALID_REPLICATION_FACTOR" in found.problems[0].problem
+    assert found.problems[0].suggestion == "lower its replication factor, or start more brokers"
+    assert not {good, replicas, config, waits} & topic_partitions(admin).keys()
+    with pytest.raises(ConfigurationError) as caught:
+        ensure_topics(admin, specs[:3])
+    assert list(caught.value.problems) == found.problems, "as when they are created"
+
+
+def test_a_topic_that_may_not_be_written_is_named_where_its_transaction_fails() -> None:
+    """No report tells of its records: the coordinator refuses the topic, and all that is heard is that it failed."""
+    open_, controller, guarded = (ports.free_port() for _ in range(3))
+    listeners = {"PLAINTEXT": open_, "SASL_PLAINTEXT": guarded, "CONTROLLER": controller}
+    said = [f"{name}://{ports.HOST}:{port}" for name, port in listeners.items()]
+    properties = {
+        "listeners": ",".join(said),
+        "advertised.listeners": ",".join(said[:2]),
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+            'org.apache.kafka.common.security.plain.PlainLoginModule required user_writer="s3cret-word";'
+        ),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    login = {
+        "bootstrap.servers": f"{ports.HOST}:{guarded}",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "writer",
+        "sasl.password": "s3cret-word",
+    }
+    with EmbeddedKafka(port=open_, properties=properties, member=Member(1, (controller,))) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+        ensure_topics(admin, [TopicSpec("written", 1, 1), TopicSpec("seen", 1, 1)])
+        for kind, name, operation in (
+            (ResourceType.TOPIC, "written", AclOperation.WRITE),
+            (ResourceType.TOPIC, "seen", AclOperation.READ),
+            (ResourceType.TRANSACTIONAL_ID, "id", AclOperation.WRITE),
+        ):
+            allow = (ResourcePatternType.LITERAL, "User:writer", "*", operation, AclPermissionType.ALLOW)
+            for future in admin.create_acls([AclBinding(kind, name, *allow)]).values():
+                future.result(60)
+        producer = TransactionalProducer(KafkaClients(login), "id", transaction_timeout_ms=60_000)
+        producer.start(time.monotonic() + 60)
+        producer.begin()
+        with pytest.raises(TransactionAborted, match="topic seen: TOPIC_AUTHORIZATION_FAILED"):
+            producer.produce_all([OutgoingRecord(topic, b"k", b"v") for topic in ("written", "seen")])
+            producer.flush(time.monotonic() + 60)
+        assert producer.failure is not None and producer.failure.topic == "seen"
+        producer.close()

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from connector.delivery.clients import KafkaClients
 from connector.delivery.dead_letters import MAX_VALUE_BYTES, DeadLetter, dead_letter_record
-from connector.delivery.topics import TopicSpec, check_topics, ensure_topics, prepare_topics, topic_partitions
+from connector.delivery.topics import TopicSpec, check_topics, ensure_topics, prepare_topics
 from connector.errors import ConfigurationError, PoisonRow, RetriableDeliveryError
 
 SMALL = {"retention.bytes": "4096"}
@@ -28,29 +28,6 @@ def test_missing_topics_are_created_as_asked(clients: KafkaClients, unique: Call
     name = unique("data")
     facts = ensure_topics(clients.admin(), [TopicSpec(name, 4, 1, {"max.message.bytes": "2000"})])
     assert (facts[name].partitions, facts[name].max_message_bytes, facts[name].compacted) == (4, 2000, False)
-
-
-@pytest.mark.kafka
-def test_what_brokers_have_against_a_topic_is_found_without_creating_any(
-    clients: KafkaClients, unique: Callable[[str], str]
-) -> None:
-    """Or a configuration would be called valid, and refused when it is run."""
-    good, replicas, config, waits = (unique(name) for name in ("good", "replicas", "config", "waits"))
-    specs = [
-        TopicSpec(good, 1, 1),
-        TopicSpec(replicas, 1, 3),
-        TopicSpec(config, 1, 1, {"retention.ms": "soon"}),
-        TopicSpec(waits, 1, 3, essential=False),
-    ]
-    found = check_topics(clients.admin(), specs)
-    assert [problem.value for problem in found.problems] == [replicas, config]
-    assert [problem.value for problem in found.awaited] == [waits]
-    assert "INVALID_REPLICATION_FACTOR" in found.problems[0].problem
-    assert found.problems[0].suggestion == "lower its replication factor, or start more brokers"
-    assert not {good, replicas, config, waits} & topic_partitions(clients.admin()).keys()
-    with pytest.raises(ConfigurationError) as caught:
-        ensure_topics(clients.admin(), specs[:3])
-    assert list(caught.value.problems) == found.problems, "as when they are created"
 
 
 @pytest.mark.kafka

@@ -18,8 +18,8 @@ class AdminClient(Handle):
     def __init__(self, broker: Broker, properties: dict[str, Any]) -> None:
         super().__init__(broker, properties)
 
-    def create_topics(self, news: Sequence[Any], **_: Any) -> dict[str, Future]:
-        return {new.topic: self._answer(lambda new=new: self._create(new)) for new in news}
+    def create_topics(self, news: Sequence[Any], validate_only: bool = False, **_: Any) -> dict[str, Future]:
+        return {new.topic: self._answer(lambda new=new: None if validate_only else self._create(new)) for new in news}
 
     def describe_configs(self, resources: Sequence[Any], **_: Any) -> dict[Any, Future]:
         return {each: self._answer(lambda each=each: self._configuration(each.name)) for each in resources}
