@@ -47,6 +47,10 @@ NOT_TOLD = (
 )
 FROZEN = "{table}: it keeps the columns of its first landing (schema.evolution=freeze), without {columns}"
 
+KEPT_TYPES = (
+    "{table}: what column.types says of it by now has no effect, as it keeps its types (schema.evolution=freeze)"
+)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -88,10 +92,14 @@ def plan_table(
     current = _current(versions)
     # One without an id is of any table with as many keys: what a CQL file described, a connector publishes with its id.
     recreated = noted is not None and not same_table(_with_id(noted), current)
+    check_output(current)
+    declared = settings.declared_types(table)
     if noted is not None and not recreated and settings.frozen(table):
         # What is shown stays. Records of later versions are understood, or they would be letters as a whole.
         kept = noted.definitions[-1]
         told = (*told, *_not_kept(table, kept, current))
+        if declared != dict(noted.declared):
+            told = (*told, KEPT_TYPES.format(table=table))
         going_on = replace(
             noted,
             definitions=_together(noted, [version for version in versions if _tells(version, kept)], kept),
@@ -100,8 +108,6 @@ def plan_table(
         )
         return _as_noted(noted, history, lacking, topic_ids, going_on, told)
     together = _together(noted, versions, current)
-    check_output(current)
-    declared = settings.declared_types(table)
     check_declared(table, current, declared)
     if noted is not None and not recreated:
         lacking = lacking or noted.incomplete or _not_carried(noted.definitions[-1], current)

@@ -266,6 +266,17 @@ def test_frozen_columns_stay_and_records_of_later_versions_are_understood() -> N
     assert plan_table(SETTINGS, TABLE, [kept, more], noted).known.lineage == 0
 
 
+def test_keeping_columns_lets_pass_no_records_that_do_not_tell_everything() -> None:
+    columns = "pk partition_key int; v regular decimal"
+    noted = plan_table(FROZEN, TABLE, [_version(columns)], None).known
+    silent = _version(columns, output={"format": "legacy", "collections": "delta", "skipped_operations": ["d"]})
+    with pytest.raises(LandingError, match="leaves out d; landing needs"):
+        plan_table(FROZEN, TABLE, [silent], noted)
+    declaring = load_settings({**_JOB, "schema.evolution": "freeze", "column.types": {"ks.t.v": "decimal(10,2)"}})
+    plan = plan_table(declaring, TABLE, [_version(columns)], noted)
+    assert not plan.changed and "column.types says of it by now has no effect" in "".join(plan.told)
+
+
 @pytest.mark.parametrize(
     ("was", "becomes", "shown"),
     [
