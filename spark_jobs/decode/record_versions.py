@@ -48,8 +48,7 @@ def by_versions(batch: DataFrame, layout: Layout, read: Callable[[DataFrame, Lay
     if "made_by" not in batch.columns:
         return read(batch.selectExpr("*", "CAST(NULL AS string) AS made_by"), layout)
     if (table := layout.definition.table_id) is not None:
-        own = f"made_by IS NULL OR startswith(made_by, {literal(table + ' ')})"
-        batch = batch.where(f"{own} OR {of_next_table(layout)}")
+        batch = batch.where(f"{is_own(layout)} OR coalesce({_created(_TABLE)} > {_created(literal(table))}, false)")
     if not layout.readings:
         return read(batch, layout)
     odd = ", ".join(literal(version) for version in layout.readings)
@@ -60,11 +59,11 @@ def by_versions(batch: DataFrame, layout: Layout, read: Callable[[DataFrame, Lay
     return reduce(DataFrame.unionByName, parts)
 
 
-def of_next_table(layout: Layout) -> str:
-    """Whether a record is of a table of this name that was created after the one that is known: the schemas topic has
-    not told of it yet, or is not the connector's."""
+def is_own(layout: Layout) -> str:
+    """Whether a record is of the table that is known, as far as it says. Others that are not left out are of one that
+    was created after it: the schemas topic has not told of that yet, or is not the connector's."""
     table = layout.definition.table_id
-    return "false" if table is None else f"coalesce({_created(_TABLE)} > {_created(literal(table))}, false)"
+    return "true" if table is None else f"(made_by IS NULL OR startswith(made_by, {literal(table + ' ')}))"
 
 
 def _created(table: str) -> str:

@@ -18,7 +18,7 @@ from spark_jobs.decode.avro_records import Registry, with_avro_text
 from spark_jobs.decode.bad_records import reason_of
 from spark_jobs.decode.cell_ttls import NO_PART, in_part, parts_of, ttl_of_part
 from spark_jobs.decode.record_schema import key_is_wrapped, known_fields, record_key_type, record_type
-from spark_jobs.decode.record_versions import by_versions, kafka_ms, of_next_table
+from spark_jobs.decode.record_versions import by_versions, is_own, kafka_ms
 from spark_jobs.functions import DECIMAL, elements_sql, is_blob, order_sql, tie_sql, unknown_inside
 from spark_jobs.model import (
     DEAD,
@@ -91,7 +91,7 @@ def _read(
     unknown = _unknown(layout, "$.payload.after" if wrapped else "$.after")
     e = "p.e.payload" if wrapped else "p.e"
     broken = reason_sql(
-        (of_next_table(layout), DeadReason.NO_DEFINITION),
+        (f"NOT {is_own(layout)}", DeadReason.NO_DEFINITION),
         ("length(raw_value) = 0", DeadReason.EMPTY),
         *([(unnamed, DeadReason.UNKNOWN_SCHEMA)] if unnamed else []),
         ("NOT is_valid_utf8(text)", DeadReason.NOT_UTF8),
