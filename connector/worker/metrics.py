@@ -103,7 +103,9 @@ class StatusCollector(Collector):
         label = ["worker"]
         for name, text, figure in WORKER_COUNTERS:
             yield _counter(name, text, [((str(w.index),), figure(w)) for w in workers], label)
-        yield _gauge("slots", "Slots that the worker owns.", [((str(w.index),), len(w.slots)) for w in workers], label)
+        # What has ended owns none, whatever it said last: others have its slots by now, or nobody has.
+        owned = [((str(w.index),), 0 if w.starting else len(w.slots)) for w in workers]
+        yield _gauge("slots", "Slots that the worker owns.", owned, label)
         text = "Slots that the connector has, whoever owns them."
         yield _gauge("connector_slots", text, [((str(w.index),), w.slot_count) for w in workers], label)
         skew = [((str(w.index),), w.clock_skew_ms / 1000) for w in workers]

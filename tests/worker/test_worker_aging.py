@@ -145,6 +145,19 @@ def test_a_worker_that_hangs_is_not_late_with_what_another_process_reads(
     assert status.workers[0].state is State.WAITING
 
 
+def test_a_worker_that_has_ended_owns_no_slots() -> None:
+    """Whoever has them by now counts them; where nobody has, as while it ends again and again, an alert says so."""
+    supervisor = service(said([0, 1]), said([2, 3]))
+
+    def slots() -> list[float]:
+        lines = metrics_page(supervisor.status).decode().splitlines()
+        return [float(line.split()[-1]) for line in lines if line.startswith("scylla_cdc_slots{")]
+
+    assert slots() == [2.0, 2.0]
+    supervisor._ended(supervisor.children[0], -9)
+    assert slots() == [0.0, 2.0] and supervisor.status().workers[0].slots == (0, 1), "it is known what it had"
+
+
 def test_nobody_looks_elsewhere_while_all_say_something() -> None:
     supervisor = service(said([0, 1]), said([2, 3]))
     supervisor._look_after()
