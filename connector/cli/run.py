@@ -158,7 +158,7 @@ class RunCommand:
         processes = cluster.processes = Processes(worker, process_id(address))
         supervisor.unlike = processes.unlike
         stack.callback(processes.stop)
-        processes.start(cluster.own, stop)
+        processes.start(cluster.own, stop, tuple if connectors is None else connectors.just_deleted)
         if connectors is not None:
             _wait_for_wishes(shared, stop, supervisor)
             connectors.define_first(definitions(args), stop)

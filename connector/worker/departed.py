@@ -1,7 +1,8 @@
 """Workers and processes that ended without a word, long ago: their records are taken out of the status topic.
 
 In: the status topic. Out: tombstones. Each worker has a name of its own, unless its id is kept: what is killed leaves a
-record, and whoever asks how the connector is would read, and see, all of them for ever.
+record, and whoever asks how the connector is would read, and see, all of them for ever. Of a connector that was deleted
+nobody is to take over from them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ KEPT_SECONDS = 86_400.0
 # The topic is read as a whole for it: not when a process starts, nor by all of them at a time.
 FIRST_LOOK_SECONDS = (60.0, 300.0)
 LOOK_SECONDS = 6 * 3600.0
+# From when a connector was deleted: who is asked to end for that has ended, or says nothing any more, for so long.
+DELETED_SECONDS, SILENT_SECONDS = 40.0, 20.0
 WRITE_SECONDS = 15.0
 
 
@@ -38,20 +41,33 @@ class Departed:
         self._topic, self._group_id = configuration.worker.status.name, configuration.worker.group_id
         self._due = time.monotonic() + random.uniform(*FIRST_LOOK_SECONDS)
         self._look: Future[None] | None = None
+        #: When connectors that were deleted are looked at.
+        self._deleted: dict[str, float] = {}
 
-    def tick(self, connectors: Collection[str]) -> None:
-        """Now and then; returns at once."""
-        if time.monotonic() >= self._due and (self._look is None or self._look.done()):
-            self._due = time.monotonic() + LOOK_SECONDS
-            names = frozenset(connectors)
-            self._look = aside(lambda: self.forget(names), "departed")
+    def tick(self, connectors: Collection[str], deleted: Collection[str] = ()) -> None:
+        """Now and then; returns at once. ``deleted``: a short while ago."""
+        now, names = time.monotonic(), frozenset(connectors)
+        self._deleted = {name: due for name, due in self._deleted.items() if name not in names}
+        for name in deleted:
+            self._deleted.setdefault(name, now + DELETED_SECONDS)
+        if self._look is not None and not self._look.done():
+            return
+        gone = frozenset(name for name, due in self._deleted.items() if now >= due)
+        if gone:
+            self._deleted = {name: due for name, due in self._deleted.items() if name not in gone}
+            self._look = aside(lambda: self.forget(gone, None, SILENT_SECONDS), "departed")
+        elif now >= self._due:
+            self._due = now + LOOK_SECONDS
+            self._look = aside(lambda: self.forget(names, self._group_id), "departed")
 
-    def forget(self, connectors: Collection[str]) -> None:
+    def forget(self, connectors: Collection[str], group_id: str | None, kept_seconds: float = KEPT_SECONDS) -> None:
+        """Workers of these connectors; processes of this group."""
         try:
             with self._clients.named():
                 partitions = topic_partitions(self._clients.admin()).get(self._topic, 0)
                 records = read_topic(self._clients, self._topic, partitions, self._group, READ_COMMITTED)
-                gone = [*departed(records, connectors, self._group_id, round(time.time() * 1000))]
+                now_ms = round(time.time() * 1000)
+                gone = [*departed(records, connectors, group_id, now_ms, kept_seconds)]
                 if gone:
                     self._take_away(gone)
         except CdcError as error:
@@ -69,7 +85,11 @@ class Departed:
 
 
 def departed(
-    records: Iterable[StoredRecord], connectors: Collection[str], group_id: str, now_ms: int
+    records: Iterable[StoredRecord],
+    connectors: Collection[str],
+    group_id: str | None,
+    now_ms: int,
+    kept_seconds: float = KEPT_SECONDS,
 ) -> Iterator[StoredRecord]:
     """Of each key the newest record, where that is long ago by every clock that it tells."""
     newest = {record.key: record for record in records}
@@ -77,7 +97,7 @@ def departed(
         with contextlib.suppress(TypeError, ValueError, LookupError, AttributeError):  # of somebody else
             name, who = parse_json(record.key or b"")
             ours = who["group"] == group_id if name == "" else name in connectors and isinstance(who["worker"], str)
-            if ours and record.value is not None and now_ms - _said_at(parse_json(record.value)) > KEPT_SECONDS * 1000:
+            if ours and record.value is not None and now_ms - _said_at(parse_json(record.value)) > kept_seconds * 1000:
                 yield record
 
 

@@ -53,6 +53,8 @@ _PREFIX = b'["",'
 
 # Another one on each machine, the same as long as it is up.
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
+# Another one in each container, where the first process is 1.
+_PIDS = Path("/proc/self/ns/pid")
 
 #: What a connector is that is not the same everywhere, the first of these: what has failed is to be looked at, what was
 #: asked for is on its way, and where somebody runs it, it runs, though others wait until they can.
@@ -133,10 +135,17 @@ def _joined(one: ConnectorView, other: ConnectorView) -> ConnectorView:
 def process_id(address: str) -> str:
     """The same when it is started again, if it has a port; the address may be loopback on every machine, and machines
     that were made alike may have one name."""
-    place = f"{socket.gethostname()} {address or f'pid {os.getpid()}'}"
+    place = f"{socket.gethostname()} {address or _own_pid()}"
     with contextlib.suppress(OSError):
         return f"{place} ({_BOOT.read_text()[:8]})"
     return place
+
+
+def _own_pid() -> str:
+    pid = f"pid {os.getpid()}"
+    with contextlib.suppress(OSError):
+        return f"{pid} in {os.readlink(_PIDS)}"
+    return pid
 
 
 class Processes:
@@ -157,10 +166,16 @@ class Processes:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self, own: Callable[[], Sequence[ConnectorView]], ending: threading.Event) -> None:
-        """``own`` is called in another thread too. The end is said when ``ending`` is set: while workers end, and
-        not after, so that a broker that is away takes no time of its own."""
-        self._own = own
+    def start(
+        self,
+        own: Callable[[], Sequence[ConnectorView]],
+        ending: threading.Event,
+        deleted: Callable[[], Collection[str]] = tuple,
+    ) -> None:
+        """``own`` and ``deleted``, connectors that were deleted just now, are called in another thread too. The end is
+        said when ``ending`` is set: while workers end, and not after, so that a broker that is away takes no time of
+        its own."""
+        self._own, self._deleted = own, deleted
         self._ending = ending
         self._thread = threading.Thread(target=self._run, daemon=True, name="processes")
         self._thread.start()
@@ -204,7 +219,7 @@ class Processes:
                     due = time.monotonic() + LOOK_SECONDS
                     process = self._process()
                     announcer.say(process)
-                    self._departed.tick({view.name for view in process.connectors})
+                    self._departed.tick({view.name for view in process.connectors}, self._deleted())
                     self._unlike.look(process.connectors, [(each.id, each.connectors) for each in self.others()])
             except CdcError as error:
                 said.clear()

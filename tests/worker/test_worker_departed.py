@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -91,3 +93,25 @@ def test_it_is_taken_out_of_the_topic_where_it_stands(
     until(lambda: not looking(), what="the end of the look")
     looks.tick({name})
     assert not looking(), "the whole topic is not read again soon"
+
+
+def test_of_a_connector_that_was_deleted_nobody_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed, alive, process = (
+        record("shop", {"worker": "killed"}, {"time_ms": NOW - 21_000}),
+        record("shop", {"worker": "alive"}, {"time_ms": NOW - 3_000}),
+        record("", {"group": "g", "process": "p"}, {"at_ms": NOW - 21_000}),
+    )
+    assert [*departed([killed, alive, process], {"shop"}, None, NOW, leaving.SILENT_SECONDS)] == [killed]
+    looked = list[tuple[Any, ...]]()
+    looks, now = Departed(kafka_clients(loaded()), loaded()), time.monotonic()
+    monkeypatch.setattr(looks, "forget", lambda *what: looked.append(what))
+    monkeypatch.setattr(leaving, "aside", lambda call, name: call())
+    monkeypatch.setattr(leaving, "time", SimpleNamespace(monotonic=lambda: now))
+    for _ in range(2):
+        looks.tick({"till"}, {"shop", "again"})
+    now += leaving.DELETED_SECONDS
+    looks.tick({"till", "again"}, {"shop"})
+    assert looked == [(frozenset({"shop"}), None, leaving.SILENT_SECONDS)], "the other one is there again"
+    now += leaving.DELETED_SECONDS - 1
+    looks.tick({"till"})
+    assert len(looked) == 1, "once"

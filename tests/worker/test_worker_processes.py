@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import os
 import socket
 import threading
 import time
@@ -93,6 +94,21 @@ def test_machines_of_one_name_are_not_taken_for_each_other(monkeypatch: pytest.M
     assert there != started and there.endswith("127.0.0.1:8083 (00000000)")
     boot.unlink()
     assert process_id("127.0.0.1:8083") == f"{socket.gethostname()} 127.0.0.1:8083"
+
+
+def test_first_processes_of_containers_are_not_taken_for_each_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without a port, and with the host's network and name."""
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    seen = set[str]()
+    for namespace in ("pid:[4026531836]", "pid:[4026532001]"):
+        (pids := tmp_path / namespace).symlink_to(namespace)
+        monkeypatch.setattr(processes, "_PIDS", pids)
+        seen.add(process_id(""))
+    assert len(seen) == 2 and all(" pid 1 in pid:[402653" in each for each in seen)
+    monkeypatch.setattr(processes, "_PIDS", tmp_path / "none")
+    assert f"{socket.gethostname()} pid 1" in process_id("")
 
 
 def test_a_task_is_found_in_its_process() -> None:
