@@ -11,10 +11,10 @@ from collections import Counter
 from typing import Any
 
 from connector.delivery.records import REPEATED_HEADER
-from tests.simulation import snapshot_invariants
+from tests.simulation import plain_schema, snapshot_invariants
 from tests.simulation.scheduler import EPOCH
 from tests.simulation.service import DEAD_LETTERS, NAME, OFFSETS, SCHEMAS, SIGNALS, Service
-from tests.simulation.source_world import Row, Table
+from tests.simulation.source_world import DROPPED, Row, Table
 
 Identity = tuple[str, str, int]
 
@@ -67,7 +67,7 @@ def _of_table(service: Service, table: Table, given_up: Counter[tuple[str, str]]
         letters = given_up[identity[:2]]
         if counts[identity] + letters > 1:
             found.append(f"{table.name}: row {row.text} delivered {counts[identity]} times, given up {letters} times")
-        if letters and row.ended is None:
+        if letters and row.ended is None and (table.renamed is None or row.ms >= table.renamed):
             found.append(f"{table.name}: row {row.text} given up without need")
     found += [f"{table.name}: {identity} was never written" for identity in counts if identity not in rows]
     found += _columns(service, table, rows)
@@ -150,12 +150,29 @@ def _columns(service: Service, table: Table, rows: dict[Identity, Row]) -> list[
         if value["after"] is None:
             continue
         row = rows.get(_identity(value))
+        if row is not None and table.history is None and (wrong := _wrong_values(table, row, value["after"])):
+            found.append(f"{table.name}: row {row.text}, written at {row.ms}: {wrong}")
         for column, added in table.columns.items():
             if column in value["after"] and record.stored_at < told.get(column, record.stored_at + 1):
                 found.append(f"{table.name}: a record with column {column} before its schema record")
             elif row is not None and _shown_at(service, row) >= added and column not in value["after"]:
                 found.append(f"{table.name}: row {row.text} without column {column}, which is older")
     return found
+
+
+def _wrong_values(table: Table, row: Row, after: dict[str, Any]) -> str | None:
+    """What a record says and nobody has written. What was written before its column was dropped may be gone."""
+    keys = {name: after.get(name) for name in ("pk", "ck", "c2") if name in after}
+    if sorted(keys.values()) != sorted(row.key):
+        return f"its key is {keys}, not {row.key}"
+    expected = plain_schema.written(table, row)
+    for name in {*after, *expected} - {"pk", "ck", "c2"}:
+        told, true = after.get(name), expected.get(name)
+        told = told["value"] if isinstance(told, dict) else told
+        may_be_gone = table.again is not None and name == DROPPED and row.ms < table.again.dropped
+        if told != true and not (told is None and may_be_gone):
+            return f"{name} is {told!r}, not {true!r}"
+    return None
 
 
 def _shown_at(service: Service, row: Row) -> int:
@@ -165,12 +182,14 @@ def _shown_at(service: Service, row: Row) -> int:
 
 def _order(table: Table, delivered: list[tuple[Row, int]]) -> list[str]:
     found: list[str] = []
-    last: dict[tuple[int, int], Row] = {}
-    for row, _ in delivered:
-        before = last.get(row.key)
+    last: dict[tuple[tuple[int, int], int], Row] = {}
+    for row, partition in delivered:
+        # By another name of its column the key is another one, and may be in another partition.
+        key = row.key, 0 if table.renamed is None else partition
+        before = last.get(key)
         if before is not None and before.order > row.order:
             found.append(f"{table.name}: key {row.key}: row {row.text} behind row {before.text}")
-        last[row.key] = row
+        last[key] = row
     return found
 
 

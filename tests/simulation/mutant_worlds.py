@@ -59,6 +59,12 @@ DEAF_NODES = replace(
 )
 
 
+# One is dropped and added again, as another type or the same.
+AGAIN = replace(DEAF_NODES, kind=replace(DEAF_NODES.kind, alters=0, again=True, seconds=14.0))
+# A column of the key gets another name: what was not read before has lost it, and no more than that.
+RENAMES = replace(DEAF_NODES, kind=replace(DEAF_NODES.kind, alters=0, renames=True))
+
+
 # Leaders go away, all brokers crash and workers are killed twice a second, and nothing else happens.
 LEADERS = Plan(roughness=Roughness(0.5, only=("leader moves", "kill", "broker crash")))
 
@@ -213,6 +219,8 @@ DEAF = Plan(
 NAMED = {
     "deaf": DEAF,
     "deaf nodes": DEAF_NODES,
+    "again": AGAIN,
+    "renames": RENAMES,
     "doubt": DOUBT,
     "registry": REGISTRY,
     "snapshots": SNAPSHOTS,

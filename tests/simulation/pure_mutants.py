@@ -9,7 +9,7 @@ from tests.changes import test_changes_lost_keys as lost
 from tests.changes import test_changes_matching as matching
 from tests.delivery import test_delivery_flush as flushing
 from tests.formats import test_formats_encoder as encoding
-from tests.simulation.mutant_worlds import DEAF_NODES, world
+from tests.simulation.mutant_worlds import AGAIN, DEAF_NODES, world
 from tests.simulation.mutation import Mutant, of
 from tests.simulation.snapshot_reading_mutants import patched
 from tests.source import test_source_lagging as lagging
@@ -151,6 +151,13 @@ TABLE = [
         " or _other_types(described, page)",
         "",
         lagging.test_a_page_by_the_type_that_a_column_had_before_it_was_dropped,
+    ),
+    Mutant(
+        "who has not heard that a column was dropped is behind",
+        "connector/source/lagging.py",
+        "        if ended.get(dropped.name, -1) < dropped.dropped_us and",
+        "        if False and",
+        world(AGAIN, 11),
     ),
     Mutant(
         "who has not heard of a key column's other name is behind",

@@ -23,9 +23,10 @@ from connector.source.hosts_in_turn import HostsInTurn
 from connector.source.pages import RawPage
 from connector.timeuuid import time_key
 from connector.topology import token_of
+from tests.simulation import plain_schema
 from tests.simulation.base_rows import SELECT, Selection, base_rows, columns_of, driver_type, log_columns
 from tests.simulation.scheduler import EPOCH, Process, Scheduler
-from tests.simulation.source_bytes import cdc_options, log_row, log_rows, plain_base_rows, plain_log_columns
+from tests.simulation.source_bytes import cdc_options, log_rows
 from tests.simulation.source_world import Row, Table, World
 
 _LOG = re.compile(
@@ -312,8 +313,9 @@ class SimulatedConnection(Connection):
 
     def _raw(self, table: Table, rows: Sequence[Row], what: str, node: Node) -> RawPage:
         columns = self._log_columns(table, node)
+        heard = self._heard(node)
         names = list(columns) if what == "*" else [name.strip(' "') for name in what.split(",")]
-        cells = [log_row(row) for row in rows]
+        cells = [plain_schema.cells(table, row, heard) for row in rows]
         types = tuple(columns[name] for name in names)
         found = [tuple(each.get(name) for name in names) for each in cells]
         uncut = None
@@ -321,17 +323,16 @@ class SimulatedConnection(Connection):
             uncut = self.scanner.scan(page_of(found), 0, names, len(found), lambda: found)
         return RawPage(tuple(names), types, found if uncut is None else uncut, node=node.host)
 
-    def _added(self, table: Table, node: Node) -> list[str]:
-        heard = self._simulated.now_ms - node.deaf
-        return [name for name, added in table.columns.items() if added <= heard]
+    def _heard(self, node: Node) -> float:
+        """Until when a node has heard of changes of the schema."""
+        return self._simulated.now_ms - node.deaf
 
-    def _columns(self, table: Table, node: Node) -> list[str]:
-        """The regular columns that the table has by now, as far as a node knows."""
-        return ["v", *self._added(table, node)]
+    def _added(self, table: Table, node: Node) -> list[str]:
+        return [name for name, added in table.columns.items() if added <= self._heard(node)]
 
     def _log_columns(self, table: Table, node: Node) -> dict[str, Any]:
         if table.history is None:
-            return plain_log_columns(self._columns(table, node))
+            return plain_schema.log_columns(table, self._heard(node))
         there = log_columns(table.history, self._added(table, node))
         return {name: driver_type(type_) for name, type_ in there.items()}
 
@@ -369,7 +370,8 @@ class SimulatedConnection(Connection):
             ]
         if "schema_version" in query:
             tables = self._simulated.world.tables
-            known = {str(each.name): self._columns(each, node) for each in tables if self._simulated.table(*each.name)}
+            there = [each for each in tables if self._simulated.table(*each.name)]
+            known = {str(each.name): self._definition(each, node) for each in there}
             return [{"schema_version": str(known)}]
         if "FROM system.versions" in query:
             return [{"version": "2026.1.0"}]
@@ -382,7 +384,7 @@ class SimulatedConnection(Connection):
             return [{"table_name": name, "id": uuid.UUID(int=1)} for name in values[1:]]
         if "FROM system_schema.keyspaces" in query:
             return [{"keyspace_name": keyspace}]
-        if "FROM system_schema.types" in query or "dropped_columns" in query:
+        if "FROM system_schema.types" in query:
             return []
         if "table_name IN" in query:
             found = [(str(name), self._simulated.table(keyspace, str(name))) for name in values[1:]]
@@ -397,6 +399,8 @@ class SimulatedConnection(Connection):
         table = self._simulated.table(keyspace, name.removesuffix("_scylla_cdc_log"))
         if table is None:
             return []
+        if "dropped_columns" in query:
+            return plain_schema.dropped_columns(table, self._heard(node), log)
         if "system.cdc_timestamps" in query:
             return [{"table_name": name, "timestamp": _moment(at)} for at in self._listed(table, node)]
         if "system.cdc_streams" in query:
@@ -410,7 +414,12 @@ class SimulatedConnection(Connection):
             return log_rows(self._log_columns(table, node))
         if table.history:
             return base_rows(table.history, self._added(table, node))
-        return plain_base_rows(self._columns(table, node))
+        return plain_schema.base_columns(table, self._heard(node))
+
+    def _definition(self, table: Table, node: Node) -> Any:
+        """What tells one version of a table from another."""
+        heard = self._heard(node)
+        return plain_schema.base_columns(table, heard), plain_schema.dropped_columns(table, heard, of_log=True)
 
     def _vnode_table(self) -> Table:
         return next(table for table in self._simulated.world.tables if not table.tablets)

@@ -46,11 +46,25 @@ class Row:
         return self.stream.hex(), str(uuid.UUID(bytes=self.time)), self.number
 
 
+#: The column that goes and comes back.
+DROPPED = "d"
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """When a column was dropped and added again, as text; and what it was before."""
+
+    dropped: int
+    added: int
+    type_before: str
+
+
 @dataclass
 class Table:
     """One table. ``known_at``: from when on each set is in the lists of a node that does not lag. ``columns``: when
-    columns were added, by name. ``gone``: from when to when it does not exist. ``history``: of a table with rows from
-    before its log, whose statements are of all kinds."""
+    columns were added, by name. ``again``: of one that is dropped in between; ``renamed``: when its clustering column
+    got another name. ``gone``: from when to when it does not exist. ``history``: of a table with rows from before its
+    log, whose statements are of all kinds."""
 
     name: TableName
     tablets: bool
@@ -58,6 +72,8 @@ class Table:
     known_at: list[int]
     rows: list[Row]
     columns: dict[str, int] = field(default_factory=dict)
+    again: Again | None = None
+    renamed: int | None = None
     gone: tuple[int, int] | None = None
     ttl: int = 86_400
     history: History | None = None
@@ -185,6 +201,9 @@ class Kind:
     confidence_ms: int = 500
     # How often columns are added.
     alters: int | None = None
+    # Whether a column is dropped and added again, and whether one of the key is renamed.
+    again: bool = False
+    renames: bool = False
     # Some nodes hear of that late, or not at all.
     deaf: bool = False
     # Whether a table is dropped, and there again later.
@@ -282,13 +301,16 @@ def _table(
                     ended,
                 )
             )
+    number = sum(row.order for row in rows)
     return Table(
         TableName(KEYSPACES[tablets], name),
         tablets,
         sets,
         known,
         rows,
-        _columns(kind, sum(row.order for row in rows)),
+        _columns(kind, number),
+        _again(kind, number),
+        _renamed(kind, number),
         ttl=kind.ttl,
     )
 
@@ -374,6 +396,20 @@ def _columns(kind: Kind, number: int) -> dict[str, int]:
     rng = random.Random(number)
     alters = rng.choice([0, 0, 1, 2]) if kind.alters is None else kind.alters
     return {f"w{number}": BEGIN_MS + rng.randrange(round(kind.seconds * 1000)) for number in range(alters)}
+
+
+def _again(kind: Kind, number: int) -> Again | None:
+    if not kind.again:
+        return None
+    rng = random.Random(number ^ 0xA6A14)
+    dropped = BEGIN_MS + rng.randrange(round(kind.seconds * 1000))
+    # Sooner than five seconds later ScyllaDB refuses it.
+    return Again(dropped, dropped + 5_000 + rng.randrange(3_000), rng.choice(["int", "text"]))
+
+
+def _renamed(kind: Kind, number: int) -> int | None:
+    rng = random.Random(number ^ 0x4E4A)
+    return BEGIN_MS + rng.randrange(round(kind.seconds * 1000)) if kind.renames else None
 
 
 def _chooser(one: StreamSet) -> Callable[[int, int], bytes]:

@@ -13,6 +13,7 @@ from connector.source.snapshots import Snapshots
 from connector.topology import Read
 from tests.simulation.chaos import Roughness
 from tests.simulation.mutant_worlds import (
+    AGAIN,
     DEAF,
     DEAF_NODES,
     DOUBT,
@@ -25,6 +26,7 @@ from tests.simulation.mutant_worlds import (
     PAUSES,
     READS_TIME_OUT,
     REGISTRY,
+    RENAMES,
     SIGNALLED,
     SNAPSHOTS,
     STARTS,
@@ -75,6 +77,16 @@ def test_a_worker_that_lost_its_slots_forgets_what_it_followed(seed: int) -> Non
 @pytest.mark.parametrize("seed", [0, 5, 19])
 def test_values_are_not_lost_by_nodes_that_do_not_hear_of_their_columns(seed: int) -> None:
     assert not simulate(seed, DEAF_NODES).faults
+
+
+@pytest.mark.parametrize("seed", [11, 41])
+def test_no_value_is_lost_or_mistaken_where_a_column_is_dropped_and_comes_back(seed: int) -> None:
+    assert not simulate(seed, AGAIN).faults
+
+
+@pytest.mark.parametrize("seed", [3, 5])
+def test_what_is_written_by_the_other_name_of_a_key_column_is_no_dead_letter(seed: int) -> None:
+    assert not simulate(seed, RENAMES).faults
 
 
 @pytest.mark.parametrize("seed", [9])
