@@ -80,8 +80,10 @@ DEFAULTS = {
     "spark.sql.constraintPropagation.enabled": "false",
     # Every table has some twenty plans that come again with each batch: compiled code must outlive the other tables'.
     "spark.sql.codegen.cache.maxEntries": "1000",
-    # Java is told of each column where in Python it is made, by half a dozen messages, for errors that end on one line.
+    # Java is told of each column where in Python it is made, by half a dozen messages, and looks at its own stack; for
+    # errors that end on one line.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.dataFrameQueryContext.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
 }

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from py4j.java_gateway import GatewayClient
 from pyspark import SparkContext
+from pyspark.errors import ArithmeticException
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -95,3 +96,6 @@ def test_of_columns_and_counts_the_jvm_is_told_nothing_that_nobody_reads(spark: 
     assert told(spark, seen) == {"rows": 2, "last": 2}
     # The place of each column in Python, and what an error is that ends a loop.
     assert not {"org.apache.spark.sql.catalyst.trees.PySparkCurrentOrigin", "py4j"} & set(asked)
+    with pytest.raises(ArithmeticException) as error:
+        spark.range(1).select(1 / F.col("id")).collect()
+    assert "DIVIDE_BY_ZERO" in str(error.value) and "== DataFrame ==" not in str(error.value)
