@@ -375,8 +375,8 @@ LANDED = [
     Mutant(
         "a merge keeps what an older version of the table does not know",
         SHAPE,
-        "    if lost := _not_dropped(definitions):\n",
-        "    if lost := []:\n",
+        "    columns = [*current.columns, *_not_dropped(definitions, source or current)]\n",
+        "    columns = [*current.columns]\n",
         landed.test_merges_keep_columns_that_an_older_version_published_again_does_not_know,
     ),
     Mutant(
