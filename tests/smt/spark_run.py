@@ -15,7 +15,7 @@ import sys
 from functools import reduce
 from typing import Any
 
-from spark_jobs.jvm.java import find_java
+from spark_jobs.jvm import find_java, resolve, with_archive, with_class_path
 
 KEY = "pk int, ck int"
 ROW = "struct<ck: int, pk: int, v: struct<value: string>, w: struct<value: int>>"
@@ -34,16 +34,21 @@ def main() -> None:
     from smt.spark import extract_new_state
 
     given = json.load(sys.stdin)
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = (
-        builder.config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-    )
-    # So few rows are not worth compiling expressions for.
-    builder = builder.config("spark.sql.codegen.wholeStage", "false").config(
-        "spark.sql.codegen.factoryMode", "NO_CODEGEN"
-    )
+    settings = {
+        "spark.master": "local[2]",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # So few rows are not worth compiling expressions for.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        # They are there for the archive of Spark's classes, which is one of theirs too.
+        "spark.jars": ",".join(map(str, resolve("spark"))),
+    }
+    builder = SparkSession.builder
+    for name, text in with_archive(with_class_path(settings)).items():
+        builder = builder.config(name, text)
     spark = builder.getOrCreate()
     rows: list[tuple[Any, ...]] = [
         (
