@@ -20,7 +20,7 @@ _PORTIONS = {
     # So much that two processes end with Spark at about the same time.
     "some of spark": tuple(
         f"tests/spark_jobs/test_landing_{name}.py"
-        for name in ("verify", "backfill", "published", "ddl", "snapshot", "cluster", "histories")
+        for name in ("verify", "backfill", "published", "ddl", "snapshot", "cluster", "histories", "old_layout")
     ),
     "spark": ("tests/spark_jobs/", "tests/smt/test_smt_spark.py"),
     "demo": ("tests/docs/", "tests/cli/test_cli_demo.py", "tests/cli/test_cli_embedded.py"),
