@@ -5,6 +5,7 @@ In: a session and the warehouse's folder. Out: a ``Sink``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
@@ -107,10 +108,12 @@ class DeltaSink:
             self.session.conf.set(check, str(before))
 
     def sizes(self, table: str) -> Mapping[int, int]:
-        sizes = data_files(self.session, self.path(table)).selectExpr(
-            "CAST(map_values(partitionValues)[0] AS int) AS part", "size"
-        )
-        return {row["part"]: row["size"] for row in sizes.groupBy("part").sum("size").toDF("part", "size").collect()}
+        part = "CAST(map_values(partitionValues)[0] AS int) AS part"
+        found = Counter[int]()
+        # Summed up here: of Spark's time the sum took half, and each query of the table lists all files as well.
+        for row in data_files(self.session, self.path(table)).selectExpr(part, "size").collect():
+            found[row["part"]] += row["size"]
+        return dict(found)
 
     def files(self, table: str) -> tuple[int, int]:
         return extent(self.session, self.path(table))
