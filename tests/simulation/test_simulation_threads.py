@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,8 +16,10 @@ from connector.aside import aside
 from connector.delivery import KafkaClients
 from connector.delivery.clients import end_offsets
 from connector.delivery.stranded import Silence
+from tests.simulation.mutant_worlds import PAUSES
 from tests.simulation.scenarios import simulated
 from tests.simulation.scheduler import Process
+from tests.simulation.simulate import simulate
 
 
 class Leaderless:
@@ -74,3 +77,21 @@ def test_what_it_waits_for_lets_no_time_pass_in_the_simulation() -> None:
         assert len(turns) == 1 and scheduler.now == 0.015
         wait_in_the_product()
         assert len(turns) == 5
+
+
+def test_what_it_draws_is_missed_by_no_run() -> None:
+    over = threading.Event()
+
+    def draw() -> None:
+        while not over.wait(0.001):
+            random.random()
+
+    left = threading.Thread(target=draw)
+    left.start()
+    try:
+        one, other = simulate(3, PAUSES), simulate(3, PAUSES)
+    finally:
+        over.set()
+        left.join()
+    assert one == other
+    assert one.kinds["kill"]

@@ -20,6 +20,8 @@ from concurrent import futures as real_futures
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
+from tenacity import wait as waits
+
 from tests.simulation.scheduler import EPOCH, Scheduler, Task
 
 
@@ -267,8 +269,8 @@ def installed(scheduler: Scheduler, more: Mapping[int, Any], package: str = "con
     """The product on virtual time, with ``more`` in place of other things it uses (by their identity)."""
     found = {**substitutes(scheduler), **more}
     undo: list[Callable[[], None]] = []
-    state = real_random.getstate()
-    real_random.seed(scheduler.random.getrandbits(32))
+    # What tenacity draws would be the process's own numbers, of which its other threads take some, too.
+    _substitute(waits, {id(real_random): real_random.Random(scheduler.random.getrandbits(32))}, undo)
     try:
         for name, module in list(sys.modules.items()):
             if name == package or name.startswith(f"{package}."):
@@ -277,7 +279,6 @@ def installed(scheduler: Scheduler, more: Mapping[int, Any], package: str = "con
     finally:
         for each in reversed(undo):
             each()
-        real_random.setstate(state)
 
 
 def _instead(real: Any, found: Mapping[int, Any]) -> Any:
