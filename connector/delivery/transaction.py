@@ -330,13 +330,14 @@ class Delivery:
         self._settled = True
 
     def _settle(self) -> None:
-        """Raise UnknownOutcome if a broker was lost before this transaction's first record was written: nothing of it
-        may reach a partition that has not heard of the end of the last one."""
+        """Raise UnknownOutcome if a broker was lost, or all went away, before this transaction's first record was
+        written: nothing of it may reach a partition that has not heard of the end of the last one."""
         if self._settled:
             return
         assert self._producer is not None
         acknowledged = self._producer.acknowledged
-        self._producer.poll()
+        # Not only once all is written, which may be too late: brokers that are back take what waited for them.
+        self._never_away(self._producer)
         if self._producer.has_lost:
             raise UnknownOutcome("a broker was lost while the last transaction was brought to its end")
         self._settled = acknowledged

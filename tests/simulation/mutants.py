@@ -231,6 +231,13 @@ DELIVERY = [
         outages.nothing_is_committed_behind_an_outage,
     ),
     Mutant(
+        "nothing that waits is sent behind an outage",
+        TRANSACTION,
+        "        self._never_away(self._producer)\n        if self._producer.has_lost",
+        "        self._producer.poll()\n        if self._producer.has_lost",
+        outages.nothing_that_waits_is_sent_behind_an_outage,
+    ),
+    Mutant(
         "a commit that an outage interrupts is an unknown outcome",
         TRANSACTION,
         "            producer.commit()\n            self._never_away(producer)\n",

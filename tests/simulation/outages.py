@@ -12,6 +12,7 @@ from connector.delivery.bounded import bounded
 from connector.delivery.transaction import Delivery
 from connector.errors import UnknownOutcome
 from tests.delivery.conftest import mark
+from tests.simulation.kafka_log import Fate
 from tests.simulation.scenarios import Stage, stage
 
 
@@ -54,17 +55,44 @@ def nothing_is_produced_behind_an_outage() -> None:
         delivery = began(on)
         crash(on)
         assert refused(lambda: delivery.add(0, on.records("b"))), "produced behind what may be open"
+        assert not delivery.is_open, "begun behind what may be open"
         all_or_nothing(on, delivery, "b")
+
+
+def nothing_that_waits_is_sent_behind_an_outage() -> None:
+    """Brokers that are back soon would take it, and whatever ends it ends what is open there, which is not open
+    wherever the one before has written."""
+    with stage() as on:
+        delivery = began(on)
+        # The end of the one before is known to the group, and to nobody else.
+        first = on.broker.transactions.ids[delivery.settings.transactional_id]
+        on.broker.groups.settle(on.world.group, first.producer, True)
+        delivery.add(0, on.records("b"))
+        on.scheduler.later(0.5, lambda: on.broker.stop(4.0, forget_markers=True))
+        assert refused(lambda: delivery.commit([mark(1, "w")])), "committed behind what may be open"
+        delivery.close()
+        on.scheduler.pass_time(5)
+        on.broker.transactions.marker_seconds = 0.001
+        delivery.start(again=True)
+        records = [record for partition in on.broker.topics[on.world.data].partitions for record in partition.records]
+        # It is ended once nobody else can be about to: its position is committed.
+        assert [(record.key, record.fate) for record in records if record is not None] == [(b"a", Fate.OPEN)]
+        assert on.world.read(on.world.offsets)
 
 
 def nothing_is_committed_behind_an_outage() -> None:
-    """The marker would speak for what the transaction before left open, but only where both of them wrote."""
+    """Also where the end of the one before was known: who crashes may have forgotten it since."""
     with stage() as on:
         delivery = began(on)
         delivery.add(0, on.records("b"))
+        on.scheduler.pass_time(4)
+        for later in "cd":
+            delivery.add(0, on.records(later))
         crash(on)
         assert refused(lambda: delivery.commit([mark(0, "w", 2)])), "committed behind what may be open"
-        all_or_nothing(on, delivery, "b")
+        on.broker.transactions.marker_seconds = 0.001
+        delivery.start(again=True)
+        assert on.keys() == ["a"]
 
 
 def a_commit_that_an_outage_interrupts_is_an_unknown_outcome() -> None:
