@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tenacity import wait_random
 
 from connector.aside import aside
 from connector.delivery import KafkaClients
 from connector.delivery.clients import end_offsets
 from connector.delivery.stranded import Silence
-from tests.simulation.mutant_worlds import PAUSES
 from tests.simulation.scenarios import simulated
 from tests.simulation.scheduler import Process
-from tests.simulation.simulate import simulate
 
 
 class Leaderless:
@@ -80,18 +79,14 @@ def test_what_it_waits_for_lets_no_time_pass_in_the_simulation() -> None:
 
 
 def test_what_it_draws_is_missed_by_no_run() -> None:
-    over = threading.Event()
+    before: Any = None
+    pauses = wait_random(0, 1)
 
-    def draw() -> None:
-        while not over.wait(0.001):
-            random.random()
+    def drawn(others: int) -> list[float]:
+        with simulated():
+            for _ in range(others):
+                left.submit(random.random).result()
+            return [pauses(before), pauses(before)]
 
-    left = threading.Thread(target=draw)
-    left.start()
-    try:
-        one, other = simulate(3, PAUSES), simulate(3, PAUSES)
-    finally:
-        over.set()
-        left.join()
-    assert one == other
-    assert one.kinds["kill"]
+    with ThreadPoolExecutor(1) as left:
+        assert drawn(others=0) == drawn(others=3)
