@@ -63,7 +63,8 @@ def test_a_table_that_cannot_be_read_rests_and_does_not_hold_up_others(
         now += pause - 0.01
         stage.pump()
         assert not stage.chores.waiting
-        now += 0.01
+        # A little more than is left: what a clock adds up depends on how long the machine has been up.
+        now += 0.02
         stage.pump()
         assert len(stage.chores.waiting) == 1
         assert stage.snapshots._pace.rate == usual / 2 ** (failures * slows)
