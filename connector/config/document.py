@@ -20,7 +20,6 @@ from connector.errors import Problem
 from connector.secrets import MASK
 
 REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}]*)\}")
-#: What a shell or a program would have filled in, and nobody has: no provider is named.
 #: What these say becomes the name of a topic, a group or a table, and is read there by everybody. It is found in every
 #: line about them, which would say nothing with a reference in its place.
 PUBLIC_NAMES = frozenset(

@@ -28,8 +28,8 @@ def waiting_letters(landed: LandedTable, registry: Registry | None, created_agai
     """None if there are none. Of a table that was created again only those wait that came before its definition.
     ``registry``: where schemas are asked for, of records that have any."""
     reasons = OF_THE_NEXT_TABLE if created_again else RETRIED
-    unnamed = landed.letters((), UNNAMED) if registry is not None else None
-    known = unnamed is not None and registry is not None and knows_any(unnamed, registry)
-    always = UNNAMED if known else ()
+    always: tuple[DeadReason, ...] = ()
+    if registry is not None and (unnamed := landed.letters((), UNNAMED)) is not None and knows_any(unnamed, registry):
+        always = UNNAMED
     records = landed.letters(reasons, always)
     return None if records is None else Letters(records, reasons, always)

@@ -95,11 +95,11 @@ def _named(config: Mapping[str, Any], name: str | None) -> dict[str, Any]:
 
 def _in_text(place: _Place, environ: Mapping[str, str], prepared: Prepared) -> Iterator[Wrapped]:
     # Most files have none.
-    from connector.config.forms.scripts import DOLLAR, posted_connectors
+    from connector.config.forms.scripts import DOLLAR, posted_connectors, without_comments
 
     names = dict.fromkeys(_MENTIONED.findall(place.value))
     known = [f"{name}={shlex.quote(place.variables[name])}\n" for name in names if name in place.variables]
-    script = _OF_WORKFLOW.sub(r"${env:\1}", prepared("".join(known) + place.value))
+    script = without_comments(_OF_WORKFLOW.sub(r"${env:\1}", prepared("".join(known) + place.value)))
     for wrapped in posted_connectors(script.replace("${env:", f"{DOLLAR}{{env:"), environ):
         if place.name and "name" not in wrapped.content:
             wrapped.content = _named(wrapped.content, place.name)

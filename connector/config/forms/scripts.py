@@ -46,9 +46,10 @@ def without_comments(text: str) -> str:
 
 
 def posted_connectors(text: str, environ: Mapping[str, str]) -> list[Wrapped]:
-    """What has a `connector.class`, in order, each once. A `PUT` has the name in its address alone."""
+    """What has a `connector.class`, in order, each once. A `PUT` has the name in its address alone. ``text`` has no
+    comments any more."""
     found: list[Wrapped] = []
-    text = unrolled(without_comments(text), environ)
+    text = unrolled(text, environ)
     text = _LEAVES.sub(_Leaving(ScriptVariables(text, environ)), text)
     text = _BARE.sub(r"\1\2\1\3\1", text.replace(r"'\''", "'"))
     script, before = ScriptVariables(text, environ), 0

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from connector.config.forms.script_variables import MOST_TEXT
 from connector.config.substitution import reference
 
 
@@ -20,8 +21,6 @@ class Unknown:
 
 Value = str | Unknown | dict[str, "Value"] | None
 
-#: More than all values of a file have; a few lines that name each other are enough to write far more.
-_MOST_TEXT: Final = 2**19
 _DEEPEST: Final = 20
 _NAME = re.compile(
     r"\s*(?:#[^\n]*|//[^\n]*|/\*.*?\*/|,|(?:\"((?:[^\"\\]|\\.)*)\"|\(?([\w.\-]+)\)?)\s*[=:]\s*)", re.DOTALL
@@ -42,7 +41,7 @@ class Known:
     """By `var.NAME` and `local.NAME`."""
 
     values: dict[str, Value] = field(default_factory=dict)
-    room: int = _MOST_TEXT
+    room: int = MOST_TEXT
 
     def value(self, name: str) -> Value:
         """A variable that nobody sets here is taken from where Terraform takes it from, too."""
