@@ -18,6 +18,15 @@ from connector.errors import SourceError
 from tests.simulation.base_world import COLLECTIONS, PLAIN, Cells, Elements, History, Write, token_of_pk
 
 SELECT = re.compile(r"SELECT (?P<what>.+) FROM (?P<keyspace>\w+)\.(?P<table>\w+) WHERE (?P<where>.+)")
+#: The columns of every table's log, with their types.
+OF_EVERY_LOG = {
+    "cdc$stream_id": "blob",
+    "cdc$time": "timeuuid",
+    "cdc$batch_seq_no": "int",
+    "cdc$end_of_batch": "boolean",
+    "cdc$operation": "tinyint",
+    "cdc$ttl": "bigint",
+}
 _TIME = re.compile(r"(?:TTL|WRITETIME)\((.+)\)")
 _CLOSED = {"insert": b"\x02", "update": b"\x01", "static": b"\x01", "row": b"\x03", "partition": b"\x04"}
 _RANGE = (b"\x06", b"\x07")  # behind the first, up to and with the last
@@ -62,12 +71,7 @@ def log_columns(history: History, added: Sequence[str]) -> dict[str, str]:
     """The log's columns with their types."""
     there = columns_of(history)
     found = {
-        "cdc$stream_id": "blob",
-        "cdc$time": "timeuuid",
-        "cdc$batch_seq_no": "int",
-        "cdc$end_of_batch": "boolean",
-        "cdc$operation": "tinyint",
-        "cdc$ttl": "bigint",
+        **OF_EVERY_LOG,
         **{name: type_ for name, (_, _, type_) in there.items()},
         **dict.fromkeys(added, "text"),
     }

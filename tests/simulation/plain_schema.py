@@ -13,7 +13,7 @@ import struct
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.simulation.base_rows import driver_type
+from tests.simulation.base_rows import OF_EVERY_LOG, driver_type
 from tests.simulation.source_bytes import log_row
 from tests.simulation.source_world import DROPPED, Row, Table
 
@@ -40,13 +40,8 @@ def log_columns(table: Table, heard: float) -> dict[str, Any]:
     """With the driver's types."""
     regular = regular_columns(table, heard)
     found = {
-        "cdc$stream_id": "blob",
-        "cdc$time": "timeuuid",
-        "cdc$batch_seq_no": "int",
+        **OF_EVERY_LOG,
         **{f"cdc$deleted_{name}": "boolean" for name in regular},
-        "cdc$end_of_batch": "boolean",
-        "cdc$operation": "tinyint",
-        "cdc$ttl": "bigint",
         key_column(table, heard): "int",
         "pk": "int",
         **regular,
