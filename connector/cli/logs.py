@@ -11,7 +11,6 @@ import json
 import logging
 import sys
 import traceback
-import warnings
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -55,9 +54,6 @@ def set_up_logging(
     # What is wrong with somebody's request is answered to him.
     logging.getLogger("tornado").setLevel(logging.INFO if debug else logging.CRITICAL)
     logging.captureWarnings(True)
-    if not debug:
-        # A client is closed in the middle of what it did exactly where that has failed, which is told by itself.
-        warnings.filterwarnings("ignore", "Producer .* failed during close", RuntimeWarning)
 
 
 def filter_stderr() -> None:

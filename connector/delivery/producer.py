@@ -275,24 +275,25 @@ class ReportingProducer:
             return
 
     def close(self) -> None:
-        """Let go, without waiting for anything.
-
-        Closing can wait for ever for a broker that went away in the middle of a transaction: it happens in a thread
-        that nobody waits for. A producer that was fenced, or refused, says so once more, to nobody.
+        """Let go, without waiting for anything. What is open is ended if Kafka hears of it at once, and else by the
+        next owner of its id, or in time: a client that went on trying would run for as long as its brokers are away,
+        and keep all that it says of that. So the binding's own end, which goes on for ever, is not called: a client
+        ends with the last reference to it. All of that happens in a thread that nobody waits for.
         """
         producer, blocks, served = self._producer, self._blocks, self._served
-        self._blocks = None
+        self._producer = self._blocks = None
 
-        def end() -> None:
+        def end(client: Any) -> None:
             with contextlib.suppress(KafkaException, SystemError, DeliveryError):
-                producer.purge()
+                client.purge()
                 # Brings the reports of all that was purged: nothing is read any more then.
-                if blocks is not None and not served(producer.flush, CALL_SECONDS):
+                if blocks is not None and not served(client.flush, CALL_SECONDS):
                     blocks.settled()
             with contextlib.suppress(KafkaException, SystemError):
-                producer.close(CALL_SECONDS)
+                client.abort_transaction(CALL_SECONDS)
 
-        threading.Thread(target=end, daemon=True, name="closing").start()
+        if producer is not None:
+            threading.Thread(target=end, args=(producer,), daemon=True, name="closing").start()
 
     def _produce_with(self, record: KafkaRecord) -> None:
         partition = -1 if record.partition is None else record.partition

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import warnings
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -74,17 +73,3 @@ def test_debugging_tells_all() -> None:
     text = "\n".join(lines("human", debug=True))
     assert "details" in text and "Traceback" in text and "chatter" not in text
     assert "Traceback" in json.loads(lines("json", debug=True)[2])["error"]
-
-
-@pytest.mark.parametrize("debug", [False, True])
-def test_what_a_client_says_that_is_closed_is_for_those_who_debug(debug: bool) -> None:
-    """Nobody has asked for it to succeed; what made it be closed is told by itself."""
-    stream = io.StringIO()
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        set_up_logging("human", debug=debug, stream=stream)
-        for said in ("abort_transaction failed during close: Conflicting call", "is old"):
-            warnings.warn(f"Producer {said}", RuntimeWarning, stacklevel=1)
-        logging.captureWarnings(False)
-    assert ("during close" in stream.getvalue()) is debug
-    assert "Producer is old" in stream.getvalue()

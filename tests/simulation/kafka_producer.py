@@ -64,6 +64,8 @@ class Producer(Handle):
         self._producer = broker.transactions.new_producer() if self._id is None else -1
         self._epoch = -1
         self._in_transaction = False
+        # Its outcome is unknown until the coordinator has said it.
+        self._committing = False
         # What the coordinator knows of this transaction.
         self._added: set[tuple[str, int]] = set()
         self._offsets_sent = False
@@ -121,11 +123,9 @@ class Producer(Handle):
             self.scheduler.pass_time(min(AGAIN_SECONDS, max(0.001, deadline - self.scheduler.now)))
 
     def purge(self) -> None:
-        self._drop(KafkaError._PURGE_QUEUE)
-
-    def close(self, timeout: float = 0) -> None:
+        """Of a client that is let go."""
         self.closed = True
-        self._queue.clear()
+        self._drop(KafkaError._PURGE_QUEUE)
 
     # -- transactions ------------------------------------------------------------------------------------------
 
@@ -172,14 +172,21 @@ class Producer(Handle):
     def commit_transaction(self, timeout: float) -> None:
         self._check()
         deadline = self.scheduler.now + timeout
+        self._committing = True
         if self.flush(timeout):
             raise failure(KafkaError._TIMED_OUT, "messages are still to be delivered", retriable=True)
         self._check()
         self._end(True, deadline)
 
     def abort_transaction(self, timeout: float) -> None:
+        if self._id is None:
+            raise failure(KafkaError._NOT_CONFIGURED, "it has no transactions")
         if self._fatal is not None:
             raise self._fatal_failure()
+        if self._committing and self._abortable is None:
+            raise failure(KafkaError._CONFLICT, "Conflicting call: commit_transaction is under way")
+        if not self._in_transaction:
+            raise failure(KafkaError._STATE, "there is no transaction")
         deadline = self.scheduler.now + timeout
         for queued in self._queue:
             if queued.number is not None:
@@ -191,7 +198,7 @@ class Producer(Handle):
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _begin_anew(self) -> None:
-        self._added, self._offsets_sent, self._abortable = set(), False, None
+        self._added, self._offsets_sent, self._abortable, self._committing = set(), False, None, False
 
     def _check(self) -> None:
         if self._fatal is not None:

@@ -176,7 +176,7 @@ def test_a_connector_that_is_started_under_another_group_delivers_nothing_twice(
     assert outcome.kinds["another group"]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 3])
+@pytest.mark.parametrize("seed", [0, 3, 5])
 def test_tables_come_and_go_while_workers_run_and_nothing_of_them_is_lost_or_doubled(seed: int) -> None:
     outcome = simulate(seed, OTHER_TABLES)
     assert not outcome.faults
