@@ -286,8 +286,9 @@ class ReportingProducer:
         def end(client: Any) -> None:
             with contextlib.suppress(KafkaException, SystemError, DeliveryError):
                 client.purge()
-                # Brings the reports of all that was purged: nothing is read any more then.
-                if blocks is not None and not served(client.flush, CALL_SECONDS):
+                # Brings the reports of all that was purged, without which the binding keeps who was to hear them:
+                # nothing is read any more then.
+                if not served(client.flush, CALL_SECONDS) and blocks is not None:
                     blocks.settled()
             with contextlib.suppress(KafkaException, SystemError):
                 client.abort_transaction(CALL_SECONDS)
