@@ -53,6 +53,8 @@ class Topics:
             # A committed table version must not be hidden by somebody's open transaction.
             "isolation.level": "read_uncommitted",
             "enable.auto.commit": "false",
+            # Where a topic's first records are gone, what is left is read; Kafka would go on at its end.
+            "auto.offset.reset": "earliest",
             "key.deserializer": "org.apache.kafka.common.serialization.StringDeserializer",
             "value.deserializer": "org.apache.kafka.common.serialization.StringDeserializer",
         }.items():

@@ -6,6 +6,7 @@ import contextlib
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 
@@ -15,6 +16,7 @@ from spark_jobs.config.settings import load_settings
 from spark_jobs.jobs.rebuilding import rebuild
 from spark_jobs.land import land
 from spark_jobs.model.definitions import parse_definition
+from spark_jobs.stream.kafka_topics import SchemaTopic, Topics
 from spark_jobs.stream.progress import Progress
 from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.landed_topics import check_positions, lost_by_topics
@@ -100,6 +102,20 @@ def test_topics_whose_first_records_are_gone_do_not_hold_all_that_landed() -> No
     assert lost is not None and "p.ks.t, partition 1 begins at offset 1: its first records are gone" in lost
     ended = lost_by_topics(replace(_noted(), rebuilding=True), {}, BEGINS, ENDS, {})
     assert ended is not None and ended.startswith("a rebuild of it ended early")
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+def test_what_is_left_of_a_schemas_topic_is_read(spark: SparkSession, way: Way) -> None:
+    """Kafka went on at its end: no table had a definition, or none that had come since."""
+    way.schema(schema_record("ks", "t", "pk partition_key int; n regular int", version="2"))
+    schemas = f"{way.prefix}.schemas"
+    admin = AdminClient({"bootstrap.servers": way.servers})
+    admin.delete_records([TopicPartition(schemas, 0, 1)])[TopicPartition(schemas, 0)].result(90)
+    with contextlib.closing(Topics(spark, way.settings().kafka())) as topics:
+        assert [version.version for version in SchemaTopic(topics, schemas).versions("ks.t")] == ["2"]
 
 
 @pytest.mark.spark
