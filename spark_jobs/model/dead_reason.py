@@ -32,7 +32,7 @@ class DeadReason(StrEnum):
     NOT_UTF8 = "NOT_UTF8", "the value is not UTF-8 text"
     UNKNOWN_SCHEMA = (
         "UNKNOWN_SCHEMA",
-        "no Schema Registry has the schema that the record names; landed at a start of `land` when one has it",
+        "no Schema Registry has the schema that the record names; landed when one has it",
     )
     CORRUPT = (
         "CORRUPT",
@@ -65,7 +65,7 @@ HINTS: Final[dict[str, str]] = {
     ),
     DeadReason.NO_DEFINITION: "is schema.topic of the landing file the connector's?",
 }
-#: Letters that wait for a Schema Registry: each start asks whether it knows more by now.
+#: Letters that wait for a Schema Registry, which is asked now and then whether it knows more by now.
 UNNAMED: Final = (DeadReason.UNKNOWN_SCHEMA,)
 #: Letters that wait for a new version of the table, or for these: what is older than them may still be needed.
 WAITING: Final = (DeadReason.UNKNOWN_FIELD, *UNNAMED)

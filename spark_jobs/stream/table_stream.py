@@ -29,7 +29,7 @@ from spark_jobs.config import Settings
 from spark_jobs.decode import CELL_TTLS, MADE_BY, PATIENCE_S, Registry, decoded_avro, decoded_json
 from spark_jobs.functions import register_functions
 from spark_jobs.java_objects import file_system, file_text, hadoop_path
-from spark_jobs.model import DEAD, TTL, DeadReason, Layout, TableDefinition, carried, quoted, reasons_sql
+from spark_jobs.model import DEAD, TTL, DeadReason, Layout, TableDefinition, quoted, reasons_sql
 from spark_jobs.sinks import Sink
 from spark_jobs.stream.declared_types import check_fitting
 from spark_jobs.stream.housekeeping import Housekeeping
@@ -39,6 +39,7 @@ from spark_jobs.stream.moving_keys import move_keys
 from spark_jobs.stream.progress import Progress
 from spark_jobs.stream.publishing import Publishing
 from spark_jobs.stream.telling import one_line, told
+from spark_jobs.stream.versions import told_versions
 from spark_jobs.tables import (
     Known,
     LandedTable,
@@ -48,7 +49,6 @@ from spark_jobs.tables import (
     check_landed,
     check_positions,
     check_rebuilt,
-    check_same_table,
     check_same_topics,
     lacking,
     notices,
@@ -215,12 +215,12 @@ class TableStream:
     def _landed(self, session: SparkSession) -> LandedTable:
         return LandedTable(session, self.sink, self.table.keyspace, self.table.name)
 
-    def _adopt(self, landed: LandedTable) -> None:
-        """Follows the table's versions."""
-        versions = self._versions()
+    def _adopt(self, landed: LandedTable, anew: bool = False) -> None:
+        """Follows the table's versions, and lands letters that waited for them; ``anew``: also if there is none."""
+        versions = told_versions(self.table, self.schemas, self.described.get(self.name), self._say)
         check_rebuilt(self.table, self._known)
         plan = plan_table(self.settings, self.table, versions, self._known, self._lacking, self._topic_ids)
-        if not plan.changed and self._layout is not None:
+        if not plan.changed and self._layout is not None and not anew:
             return
         if self._has_rows and not plan.recreated:
             check_fitting(landed, self.table, self._known, plan.known)
@@ -247,21 +247,6 @@ class TableStream:
         self._known = plan.known
         self._publishing.adopt(plan.known)
         landed.register(self._layout)
-
-    def _versions(self) -> list[TableDefinition]:
-        """The versions of the schemas topic; those of CQL files where it has nothing."""
-        versions = self.schemas.versions(self.name)
-        described = self.described.get(self.name)
-        if described is None:
-            return versions
-        if versions:
-            check_same_table(versions[-1], described)
-            return versions
-        if not described.output.images:
-            described, left_out = carried(described)
-            if left_out:
-                self._say(f"{self.table}: these columns are not in the records, so not landed: {', '.join(left_out)}")
-        return [described]
 
     def _move_keys(self, landed: LandedTable, known: Known) -> Known:
         """The landed rows get the keys that the new definitions find them by; what is published is made anew."""
@@ -350,7 +335,8 @@ class TableStream:
         return self._housekeeping.is_due
 
     def keep_house(self) -> None:
-        """Merges what is due, and removes what nobody needs any more. That goes on while batches land."""
+        """Merges what is due, removes what nobody needs any more, and lands letters. Removing goes on while batches
+        land."""
         self.lease.check()
         landed = self._landed(self.session)
         with self._publishing.lock:
@@ -359,6 +345,10 @@ class TableStream:
                 self._merge(landed)
             positions = dict(self._positions)
         self._housekeeping.keep(landed, self._publishing, positions)
+        if self._has_letters:
+            with self._publishing.lock:
+                # What they waited for may have come, and nothing else since.
+                self._adopt(landed, anew=True)
 
     def _land(self, batch: DataFrame, number: int) -> None:
         session = batch.sparkSession
@@ -423,9 +413,12 @@ class TableStream:
         if waiting is None:
             return
         self._segment += 1
-        landed.replace_letters(self._decoded(waiting.records), waiting.reasons, waiting.always)
+        seen, landing = Observation(), F.count_if(F.col("segment") != DEAD).alias("landed")
+        letters = self._decoded(waiting.records).observe(seen, landing)
+        landed.replace_letters(letters, waiting.reasons, waiting.always)
         self._segment += 1
         self._publishing.landed({})
+        self._count(told(landed.session, seen)["landed"])
 
     def _merge_is_due(self) -> bool:
         if self._unmerged >= self.settings.merge_every_rows or self._batches >= _BATCHES:

@@ -160,10 +160,11 @@ def test_new_and_dropped_columns_follow_the_source(spark: SparkSession, way: Way
     assert way.rows(spark) == [(1, 1, None, None, 5, 7)]
 
 
-def test_what_nothing_comes_after_is_merged_in_its_time(
+def test_what_nothing_comes_after_is_merged_in_its_time_and_so_are_letters(
     spark: SparkSession, way: Way, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next batch would have done it: changes that were the last ones of their table waited for ever."""
+    """The next batch would have done it: changes that were the last ones of their table waited for ever,
+    and so did a letter for its column."""
     monkeypatch.setattr(housekeeping, "_EVERY_S", 0.1)
     produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "v": cell("a")}))])
     settings = way.settings(**{"sink": ANY_FORMAT, "merge.every.ms": 3000, "reader.grace.ms": 0})
@@ -178,11 +179,15 @@ def test_what_nothing_comes_after_is_merged_in_its_time(
             "a merge without another change",
             step=seldom,
         )
+        produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 2, "n": cell(7)}))])
+        until(lambda: table.dead == {"UNKNOWN_FIELD": 1}, 120, "a letter", step=seldom)
+        way.schema(schema_record("ks", "t", f"{TABLE}; n regular int", version="2"))
+        until(lambda: table.merges == 2, 120, "the letter, landed and merged without another change", step=seldom)
     finally:
         stop.set()
         job.join(120)
     way.config["sink"] = ANY_FORMAT
-    assert way.rows(spark) == [(1, 1, None, None, "a")]
+    assert way.rows(spark) == [(1, 1, None, None, None, "a"), (1, 2, None, None, 7, None)]
 
 
 def test_frozen_columns_follow_the_rows_of_a_table_that_has_others_by_now(spark: SparkSession, way: Way) -> None:
