@@ -38,7 +38,7 @@ from spark_jobs.source import (
     read_source,
     reading_tasks,
 )
-from spark_jobs.stream import SchemaTopic, Topics, check_fitting, told
+from spark_jobs.stream import Offsets, SchemaTopic, Topics, check_fitting, told
 from spark_jobs.tables import (
     BACKFILL,
     LAND,
@@ -104,7 +104,8 @@ class Filling:
         plan = self._plan(table, versions, source, self.landed(table).restore())
         self._left_out(table, plan.known.layout())
 
-    def fill(self, table: TableName, versions: Sequence[TableDefinition]) -> Filled:
+    def fill(self, table: TableName, versions: Sequence[TableDefinition], covered: Offsets | None = None) -> Filled:
+        """``covered`` are ends of the topics that no part of the source was read before."""
         landed = self.landed(table)
         source = described(self.access, table)
         restored = landed.restore()
@@ -129,6 +130,8 @@ class Filling:
         begun = replace(plan.known, backfilled=noted, sequence=sequence, lineage=plan.known.lineage + 1)
         if plan.changed or restored.known is None or restored.known.backfilled != noted:
             begun = replace(begun, filled_to=None)
+        if begun.filled_to is None:
+            begun = replace(begun, covered=covered)
         layout = landed.prepare(begun)
         register_functions(self.session, layout)
         counts = new_counts(self.session)
@@ -291,7 +294,7 @@ def backfill(
     filling = Filling(session, sink, settings, access, skip_lists)
     if _holder(filling) == LAND:
         return _beside(filling, chosen, say)
-    versions = known_versions(session, settings, say)
+    versions, covered = told_by_kafka(session, settings, chosen, say)
     with job_lease(session, settings, BACKFILL) as lease:
         for table in chosen:
             filling.check(table, versions.get(str(table), ()))
@@ -303,7 +306,7 @@ def backfill(
                 done.append(Filled(str(table), 0, 0, 0, ()))
                 continue
             say(f"{table}: reading the source")
-            done.append(filling.fill(table, versions.get(str(table), ())))
+            done.append(filling.fill(table, versions.get(str(table), ()), covered))
     return done
 
 
@@ -348,21 +351,22 @@ def _wait_until_taken(filling: Filling, lease: Lease, table: TableName, say: Cal
         time.sleep(_LOOK_S)
 
 
-def known_versions(
-    session: SparkSession, settings: Settings, say: Callable[[str], None]
-) -> Mapping[str, Sequence[TableDefinition]]:
-    """The versions of the schemas topic, and those of CQL files for tables that it has nothing of."""
+def told_by_kafka(
+    session: SparkSession, settings: Settings, tables: Sequence[TableName], say: Callable[[str], None]
+) -> tuple[Mapping[str, Sequence[TableDefinition]], Offsets | None]:
+    """The versions of the schemas topic, and those of CQL files for tables that it has nothing of; and where the
+    topics of these tables end now, None if Kafka does not tell."""
     found: dict[str, Sequence[TableDefinition]] = {}
+    ends: Offsets | None = None
     for name, definition in described_tables(settings).items():
         found[name] = [definition if definition.output.images else carried(definition)[0]]
-    if not settings.schema_topic:
-        return found
     try:
         with contextlib.closing(Topics(session, settings.kafka())) as topics:
             found.update(SchemaTopic(topics, settings.schema_topic).read())
+            ends = topics.offsets([topic for table in tables for topic in settings.topics_of(table)])
     except LandingError as error:
         say(f"{error}; the definitions are the landed tables' own, or the source's")
-    return found
+    return found, ends
 
 
 def _own_definition(source: SourceTable) -> TableDefinition:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from connector.errors import LandingError
 from connector.table_name import TableName
 from spark_jobs.config import Settings
-from spark_jobs.jobs.backfilling import Filled, Filling, known_versions
+from spark_jobs.jobs.backfilling import Filled, Filling, told_by_kafka
 from spark_jobs.source import SourceAccess
 from spark_jobs.stream import Topics
 from spark_jobs.tables import FORM, LandedTable, Restored, job_lease, lost_by_topics, open_sink
@@ -49,10 +49,11 @@ def rebuild(
             )
         if known is None:
             return None
-        filling = versions = None
+        filling = versions = covered = None
         if lacking is not None and access is not None:
             filling = Filling(session, sink, settings, access, skip_lists)
-            versions = known_versions(session, settings, say).get(str(table), ())
+            told, covered = told_by_kafka(session, settings, [table], say)
+            versions = told.get(str(table), ())
             filling.check(table, versions)
         not_before = known.not_before if truncated_at_ms is None else truncated_at_ms * 1000
         emptied = replace(
@@ -69,7 +70,7 @@ def rebuild(
         landed.forget()
         # The view says what does not exist any more; one made before would go on to show it.
         landed.register(layout)
-        return None if filling is None or versions is None else filling.fill(table, versions)
+        return None if filling is None or versions is None else filling.fill(table, versions, covered)
 
 
 def _lacking(session: SparkSession, settings: Settings, table: TableName, restored: Restored) -> str | None:

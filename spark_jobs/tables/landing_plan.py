@@ -47,6 +47,7 @@ NOT_TOLD = (
 )
 FROZEN = "{table}: it keeps the columns of its first landing (schema.evolution=freeze), without {columns}"
 
+DROPPED_TYPE = "{table}: {column} is dropped, so column.types has no effect on it"
 KEPT_TYPES = (
     "{table}: what column.types says of it by now has no effect, as it keeps its types (schema.evolution=freeze)"
 )
@@ -108,7 +109,7 @@ def plan_table(
         )
         return _as_noted(noted, history, lacking, topic_ids, going_on, told)
     together = _together(noted, versions, current)
-    check_declared(table, current, declared)
+    told += check_declared(table, current, declared)
     if noted is not None and not recreated:
         lacking = lacking or noted.incomplete or _not_carried(noted.definitions[-1], current)
     if history:
@@ -124,6 +125,7 @@ def plan_table(
         incomplete=lacking,
         rebuilding=noted.rebuilding if noted and not recreated else False,
         filled_to=noted.filled_to if noted and not recreated else None,
+        covered=noted.covered if noted and not recreated else None,
         form=noted.form if noted and not recreated else FORM,
         lineage=noted.lineage + (recreated or _shows_again(noted, current)) if noted else 0,
         topic_ids=_ids(noted, topic_ids),
@@ -289,12 +291,17 @@ def _current(versions: Sequence[TableDefinition]) -> TableDefinition:
 
 
 def lacking(restored: Restored, begins: Offsets) -> str | None:
-    """What the topics have lost before any of it was landed; None if nothing."""
-    if restored.known is not None and restored.known.backfilled is not None:
+    """What the topics have lost before any of it was landed, and no backfill has read either; None if nothing."""
+    known = restored.known
+    filled = known is not None and known.backfilled is not None
+    covered = known.covered if known is not None and filled else {}
+    if covered is None:
+        # Nobody has noted how much of the topics the backfill stands for.
         return None
     for (topic, number), begin in sorted(begins.items()):
-        if begin > 0 and (topic, number) not in restored.positions:
-            return f"the first {begin} records of {topic}, partition {number}, expired before they were landed"
+        if begin > covered.get((topic, number), 0) and (topic, number) not in restored.positions:
+            after = ", some of them after the backfill" if filled else ""
+            return f"the first {begin} records of {topic}, partition {number}, expired before they were landed{after}"
     return None
 
 
@@ -364,17 +371,23 @@ def check_same_table(definition: TableDefinition, described: TableDefinition) ->
         )
 
 
-def check_declared(table: TableName, definition: TableDefinition, declared: dict[str, str]) -> None:
-    """Declared types must be of columns that exist and can have them."""
-    columns = {column.name: column for column in definition.columns}
+def check_declared(table: TableName, definition: TableDefinition, declared: dict[str, str]) -> tuple[str, ...]:
+    """Declared types must be of columns that exist and can have them. Returns what is said of those that were dropped:
+    a change of the source must not stop its table until somebody has changed a file."""
+    columns, dropped = {column.name: column for column in definition.columns}, dict(definition.dropped)
+    told: list[str] = []
     for name, kind in declared.items():
         column = columns.get(name)
+        if column is None and name in dropped:
+            told.append(DROPPED_TYPE.format(table=table, column=name))
+            continue
         if column is None:
             raise LandingError(f"column.types.{table}.{name}: the table has no such column")
         base = column.type.name if isinstance(column.type, NativeType) else column.type.cql()
         fits = ("timestamp",) if kind == "bigint" else ("decimal", "varint")
         if base not in fits:
             raise LandingError(f"column.types.{table}.{name}: a {base} cannot be landed as {kind}")
+    return tuple(told)
 
 
 def notices(definition: TableDefinition) -> list[str]:

@@ -38,6 +38,8 @@ class Known:
     form: int = FORM
     filled_to: int | None = None
     """The token up to which an unfinished backfill has read the source."""
+    covered: Offsets | None = None
+    """The topics' ends when a backfill began: what they held is in what it has read. None where nobody knew them."""
     source: TableDefinition | None = None
     """What the source has by now, where the table keeps the columns of its first landing; one of the definitions."""
     lineage: int = 0
@@ -64,6 +66,7 @@ class Known:
                 "incomplete": self.incomplete,
                 "rebuilding": self.rebuilding,
                 "filled_to": self.filled_to,
+                "covered": None if self.covered is None else noted_offsets(self.covered),
                 "form": self.form,
                 "source": None if self.source is None else self.source.text,
                 "lineage": self.lineage,
@@ -100,6 +103,7 @@ _MEMBERS: dict[str, Callable[[Any], bool]] = {
     "incomplete": lambda value: value is None or _is_text(value),
     "rebuilding": lambda value: isinstance(value, bool),
     "filled_to": lambda value: value is None or type(value) is int,
+    "covered": lambda value: value is None or offsets_in(value) is not None,
     "form": _is_number,
     "source": lambda value: value is None or _is_text(value),
     "lineage": _is_number,
@@ -116,6 +120,7 @@ def known_in(note: str, sequence: int) -> Known:
             if name in parsed and not fits(parsed[name]):
                 raise TypeError(f"{name} is {parsed[name]!r}")
         backfilled, source = parsed.get("backfilled"), parsed.get("source")
+        covered = parsed.get("covered")
         return Known(
             definitions=tuple(parse_definition(text) for text in parsed["definitions"]),
             declared=parsed["declared"],
@@ -124,6 +129,7 @@ def known_in(note: str, sequence: int) -> Known:
             sequence=sequence,
             backfilled=None if backfilled is None else tuple(backfilled),
             source=None if source is None else parse_definition(source),
+            covered=None if covered is None else offsets_in(covered),
             **{name: parsed[name] for name in _OPTIONAL if name in parsed},
         )
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -133,15 +139,25 @@ def known_in(note: str, sequence: int) -> Known:
         ) from error
 
 
+def noted_offsets(offsets: Offsets) -> list[list[Any]]:
+    """Offsets as notes have them."""
+    return [[*place, offset] for place, offset in sorted(offsets.items())]
+
+
+def offsets_in(noted: Any) -> Offsets:
+    """What `noted_offsets` made; ``TypeError`` or ``ValueError`` where it did not."""
+    found = {(topic, number): offset for topic, number, offset in noted}
+    if not all(_is_text(topic) and _is_number(part) and _is_number(at) for (topic, part), at in found.items()):
+        raise ValueError("they are not topics, partitions and offsets")
+    return found
+
+
 def positions_in(noted: str) -> Offsets:
-    """The positions beside a mark, as `LandedTable` writes them."""
+    """The positions beside a mark, as `State` writes them."""
     try:
-        found = {(topic, number): offset for topic, number, offset in json.loads(noted)}
-        if not all(_is_text(topic) and _is_number(part) and _is_number(at) for (topic, part), at in found.items()):
-            raise ValueError("they are not topics, partitions and offsets")
+        return offsets_in(json.loads(noted))
     except (RecursionError, TypeError, ValueError) as error:
         raise LandingError(
             f"the positions beside the landed table's mark cannot be read ({error!r}): something else wrote them; "
             "`scylla-cdc land --rebuild` lands the table anew"
         ) from error
-    return found

@@ -30,7 +30,7 @@ from spark_jobs.model import (
 )
 from spark_jobs.sinks import Sink, replace_made
 from spark_jobs.tables.levels import MARK_PART, choose, runs_of
-from spark_jobs.tables.notes import Offsets, positions_in
+from spark_jobs.tables.notes import Offsets, noted_offsets, positions_in
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class State:
         """The row that holds the mark."""
         noted = "CAST(NULL AS string)"
         if positions is not None:
-            noted = literal(json.dumps([[*place, offset] for place, offset in sorted(positions.items())]))
+            noted = literal(json.dumps(noted_offsets(positions)))
         return self.session.sql(
             f"SELECT {MARK_PART} AS bucket, 0 AS kind, {through} AS mark, {noted} AS {MARKED_POSITIONS}"
         )

@@ -94,5 +94,6 @@ def keyspace(scylla: Scylla, cql: Session, unique: Callable[[str], str]) -> str:
 
 @pytest.fixture
 def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`verify` finds every topic landed to its end."""
-    monkeypatch.setattr("spark_jobs.verify.job.Topics", lambda *_: Ends({}))
+    """`verify` finds every topic landed to its end, `backfill` none."""
+    for job in ("spark_jobs.verify.job", "spark_jobs.jobs.backfilling"):
+        monkeypatch.setattr(f"{job}.Topics", lambda *_: Ends({}))

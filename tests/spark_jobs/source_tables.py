@@ -206,6 +206,9 @@ class Ends:
     def offsets(self, names: list[str], beginning: bool = False) -> dict[tuple[str, int], int]:
         return {place: self._beginning if beginning else end for place, end in self._ends.items() if place[0] in names}
 
+    def read_from(self, topic: str, offset: int, end: int) -> list[tuple[int, str | None]]:
+        return []
+
     def ids(self, names: list[str]) -> dict[str, str]:
         return {name: f"id of {name}" for name in names}
 

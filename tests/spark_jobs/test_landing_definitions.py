@@ -330,6 +330,18 @@ def test_keys_whose_values_are_stored_in_another_way_are_found_or_refused() -> N
     assert shape([version("timeuuid"), version("uuid")]).keys[1].place == "c0"
 
 
+def test_a_declared_column_may_be_dropped_and_not_misspelt() -> None:
+    """Until somebody had changed the file, nothing of the table landed behind a DROP in the source."""
+    declaring = load_settings({**_JOB, "column.types": {"ks.t.n": "decimal(10,2)"}})
+    there, gone = (_version(f"pk partition_key int{more}") for more in ("; n regular decimal", ""))
+    noted = plan_table(declaring, TABLE, [there], None).known
+    with pytest.raises(LandingError, match=r"column\.types\.ks\.t\.n: the table has no such column"):
+        plan_table(declaring, TABLE, [there, gone], noted)
+    dropped = replace(gone, dropped=(("n", 7),))
+    plan = plan_table(declaring, TABLE, [there, dropped], noted)
+    assert plan.changed and plan.told == ("ks.t: n is dropped, so column.types has no effect on it",)
+
+
 def test_what_topics_lost_before_it_landed_is_noted_until_the_source_was_read() -> None:
     version = _version("pk partition_key int")
     restored = Restored(None, {("p.ks.t", 0): 7}, 0, 1, 0, None)
@@ -340,6 +352,15 @@ def test_what_topics_lost_before_it_landed_is_noted_until_the_source_was_read() 
     assert plan_table(SETTINGS, TABLE, [version], noted).known.incomplete == lost
     filled = replace(noted, backfilled=())
     assert lacking(replace(restored, known=filled), {("p.ks.t", 1): 3}) is None
+    covering = known_in(replace(filled, covered={("p.ks.t", 1): 3}).note(), 1)
+    assert lacking(replace(restored, known=covering), {("p.ks.t", 0): 5, ("p.ks.t", 1): 3}) is None
+    lost = lacking(replace(restored, known=covering), {("p.ks.t", 1): 4})
+    assert lost is not None and lost.endswith(
+        "partition 1, expired before they were landed, some of them after the backfill"
+    )
+    assert lacking(replace(restored, known=covering), {("p.ks.t.range-deletes", 0): 1}) is not None
+    assert plan_table(SETTINGS, TABLE, [version], covering, lost).known.covered == covering.covered
+    assert plan_table(SETTINGS, TABLE, [_version("pk partition_key text")], covering).known.covered == covering.covered
     with pytest.raises(
         LandingError, match=r"a rebuild ended before it had read the source .*land --rebuild ks.t again"
     ):
