@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import stat
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from connector.config.secret import Secret
+from connector.config.tls import pem_file
 from connector.config.tls.contexts import configured_context, tls_context
 from connector.config.tls.keystores import (
     KeystoreError,
@@ -45,6 +49,24 @@ def test_identities() -> None:
     assert read_pem_identity(CHAIN, KEY, "keypass").key == read_identity(CLIENT12, "storepass").key
     for found in (identity, read_identity(CLIENT12, "storepass")):
         tls_context(None, found, check_host=False)
+
+
+def test_identities_need_no_place_for_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A container with a read-only root has none, unless somebody mounts one."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    tls_context(None, read_identity(CLIENT12, "storepass"), check_host=True)
+
+
+def test_where_memory_has_no_files_a_key_stands_on_the_disk_for_a_moment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(pem_file, "_in_memory", lambda: None)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    tls_context(None, read_identity(CLIENT12, "storepass"), check_host=True)
+    with pem_file.PemFile("a key") as file:
+        (path,) = tmp_path.iterdir()
+        assert (file.path, path.read_text(), stat.S_IMODE(path.stat().st_mode)) == (str(path), "a key", 0o600)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

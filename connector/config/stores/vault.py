@@ -6,14 +6,13 @@ key-value engine has at a path. Needs hvac, the extra `vault`.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from connector.config.stores.store import Read, SecretStore, StoreError, first
-from connector.config.tls import KeystoreError, read_certificates
+from connector.config.tls import KeystoreError, PemFile, read_certificates
 from connector.secrets import register
 
 _SECONDS: Final = 10
@@ -44,7 +43,7 @@ def _connected(name: str, address: str, params: Mapping[str, str], environ: Mapp
     client = hvac.Client(address, namespace=first(params, "vault.namespace") or None, verify=verify, timeout=_SECONDS)
 
     def asked(what: str, ask: Callable[[], Any]) -> Any:
-        assert kept is None or kept.name == verify, "the certificates are on disk as long as somebody may need them"
+        assert kept is None or kept.path == verify, "the certificates are there as long as somebody may need them"
         try:
             return ask()
         except hvac.exceptions.VaultError as error:
@@ -122,7 +121,7 @@ def _log_in(name: str, client: Any, params: Mapping[str, str], environ: Mapping[
         register(client.token)
 
 
-def _verification(name: str, params: Mapping[str, str]) -> tuple[bool | str, Any]:
+def _verification(name: str, params: Mapping[str, str]) -> tuple[bool | str, PemFile | None]:
     """Whether, or by which certificates, the server is known; and the file that holds them, if there is one of ours."""
     if first(params, "vault.ssl.verify.enabled").lower() == "false":
         return False, None
@@ -136,10 +135,8 @@ def _verification(name: str, params: Mapping[str, str]) -> tuple[bool | str, Any
             raise StoreError(f"{name}: vault.ssl.truststore.location: {error}") from None
     if not pem:
         return True, None
-    file = tempfile.NamedTemporaryFile("w", suffix=".pem", encoding="utf-8")  # noqa: SIM115
-    file.write(pem)
-    file.flush()
-    return file.name, file
+    file = PemFile(pem)
+    return file.path, file
 
 
 def _reason(error: Exception) -> str:

@@ -1,6 +1,6 @@
 """Key stores, PEM files, and the TLS contexts made of them.
 
-In: paths and passwords. Out: ``ssl.SSLContext``, or ``KeystoreError``.
+In: paths and passwords. Out: ``ssl.SSLContext``, or ``KeystoreError``; PEM text as a file, for libraries that want one.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from connector.config.tls.keystores import (
     read_pem_identity,
     why_invalid_now,
 )
+from connector.config.tls.pem_file import PemFile
 
 __all__ = [
     "Identity",
     "KeystoreError",
+    "PemFile",
     "TlsConfig",
     "TlsMaterial",
     "configured_context",

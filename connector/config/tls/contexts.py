@@ -5,9 +5,7 @@ In: configured stores. Out: ``ssl.SSLContext``. A store that cannot be used rais
 
 from __future__ import annotations
 
-import os
 import ssl
-import tempfile
 from dataclasses import dataclass
 
 from connector.config.tls.config import TlsConfig
@@ -19,6 +17,7 @@ from connector.config.tls.keystores import (
     read_identity,
     read_pem_identity,
 )
+from connector.config.tls.pem_file import PemFile
 
 
 def tls_context(
@@ -69,16 +68,12 @@ def _choose(ciphers: tuple[str, ...], context: ssl.SSLContext) -> None:
 
 
 def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:
-    """Python takes a key from files only: it stands in one for this moment, readable by this user alone."""
-    descriptor, path = tempfile.mkstemp(prefix="scylla-cdc-", suffix=".pem")
+    """Python takes a key from files only: it stands in one for this moment."""
     try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(identity.key + identity.certificates)
-        context.load_cert_chain(path)
+        with PemFile(identity.key + identity.certificates) as file:
+            context.load_cert_chain(file.path)
     except ssl.SSLError as error:
         raise KeystoreError(f"Certificate and private key do not belong together: {error.reason}", "key") from None
-    finally:
-        os.unlink(path)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
