@@ -1,6 +1,7 @@
 # syntax=docker/dockerfile:1
 # The connector, without Spark and without Java:    docker build -t scylla-cdc .
 # The landing jobs, with Spark, Java and their jars: docker build --target landing -t scylla-cdc-landing .
+# With secrets from stores (extras of pyproject.toml): docker build --build-arg EXTRAS=vault,aws -t scylla-cdc .
 
 FROM python:3.11-slim AS build
 WORKDIR /src
@@ -21,7 +22,8 @@ COPY connector connector
 COPY smt smt
 COPY spark_jobs spark_jobs
 COPY scylla_cdc scylla_cdc
-RUN pip install --dry-run --quiet --no-build-isolation --constraint constraints.txt --report report.json . && \
+ARG EXTRAS=
+RUN pip install --dry-run --quiet --no-build-isolation --constraint constraints.txt --report report.json ".${EXTRAS:+[$EXTRAS]}" && \
     python .ci/locked.py report.json requirements.lock > wanted.lock && \
     pip install --require-hashes --no-deps --requirement wanted.lock && \
     PYTHONPATH=/opt/compiler WHEEL_PLATFORM="linux_$(uname -m)" pip install --no-deps --no-build-isolation . && \
@@ -69,7 +71,7 @@ USER 10001
 EXPOSE 8083
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 \
-    CMD ["python", "-c", "import http.client as h; c = h.HTTPConnection('127.0.0.1', 8083, timeout=4); c.request('GET', '/health'); exit(c.getresponse().status != 200)"]
+    CMD ["python", "-m", "connector.cli.health_check", "8083"]
 ENTRYPOINT ["scylla-cdc"]
 CMD ["run", "/etc/scylla-cdc/connector.json", "--worker", "/etc/scylla-cdc/worker.json", \
      "--http-host", "0.0.0.0", "--http-port", "8083"]

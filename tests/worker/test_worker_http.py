@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import logging
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from connector.worker.service import CHECK_SECONDS, ROUND_SECONDS
 from connector.worker.status_document import Liveness, ServiceStatus
 from connector.worker.supervisor import Supervisor
 from tests.config.files import loaded
+from tests.house import ROOT
 from tests.http.certificates import Authority
 
 RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("status.json").read_text())
@@ -66,6 +69,25 @@ def test_probes_need_no_token_and_tell_strangers_nothing() -> None:
     for path in ("/health", "/status", "/metrics"):
         assert get(secured, path)[0] == 401
         assert get(secured, path, "an-operators-token", Recorded(state="RUNNING"))[0] == 200
+
+
+@pytest.mark.parametrize("token", [None, "an-operators-token"])
+@pytest.mark.parametrize("speaks_tls", [False, True])
+def test_a_container_knows_how_it_is_whoever_may_ask(token: str | None, speaks_tls: bool, tmp_path: Path) -> None:
+    """An engine's health check has neither the token nor trust in the certificate."""
+    settings = {"rest.bearer.token": token} if token else {}
+    if speaks_tls:
+        identity, store = Authority().identity("connector.example.com"), tmp_path / "server.pem"
+        store.write_text(identity.certificates + identity.key)
+        settings["listeners.https.ssl.keystore.location"] = str(store)
+    well = Recorded(state="RUNNING", workers=[worker()], workers_wanted=1)
+    waiting = Recorded(state="WAITING", workers=[], waiting_for="db:9042 does not answer")
+    for service, status in ((well, 0), (waiting, 1)):
+        with status_server(loaded(worker=settings), service, "127.0.0.1", 0) as server:
+            check = [sys.executable, "-m", "connector.cli.health_check", str(server.port)]
+            done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (status, "")
+        assert ("db:9042" in done.stdout) == (service is waiting and token is None), done.stdout
 
 
 def test_no_secret_leaves_by_any_path() -> None:
