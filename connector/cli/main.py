@@ -23,7 +23,7 @@ from connector.cli.command import Command, Parser
 from connector.cli.early_signals import command_name, heed_signals
 from connector.cli.last_resort import END_SECONDS, LastResort, leave
 from connector.cli.logs import FORMATS, filter_stderr, set_up_logging
-from connector.cli.output import ConsoleOutput, JsonOutput, Output
+from connector.cli.output import CollectedOutput, ConsoleOutput, JsonOutput, Output
 from connector.cli.quick_imports import quick_imports
 from connector.errors import CdcError, ConfigurationError, Problem, UsageError
 from connector.secrets import scrub
@@ -88,6 +88,8 @@ def run(arguments: list[str]) -> int:
         parser, command = _parser(arguments)
         args = parser.parse(arguments)
         set_up_logging(args.log_format, debug=args.debug)
+        if args.log_format == "json" and isinstance(output, ConsoleOutput):
+            output = CollectedOutput()
         if command is None:
             parser.print_help()
             return 2

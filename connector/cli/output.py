@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import sys
 import time
@@ -18,6 +19,8 @@ from typing import IO, Any
 
 from connector.errors import CdcError, Problem
 from connector.secrets import scrub, scrubbed
+
+log = logging.getLogger(__name__)
 
 _UNKNOWN = 10_000
 
@@ -105,6 +108,20 @@ class ConsoleOutput(Output):
     @property
     def shows_progress(self) -> bool:
         return self.stderr.isatty()
+
+
+class CollectedOutput(ConsoleOutput):
+    """For people whose log lines are collected as JSON: why a command ends is the one that nobody may miss."""
+
+    def problems(self, problems: Sequence[Problem]) -> None:
+        for problem in problems:
+            log.error("%s", problem)
+
+    def error(self, message: str) -> None:
+        log.error("%s", message)
+
+    def note(self, text: str) -> None:
+        log.info("%s", text)
 
 
 class JsonOutput(Output):

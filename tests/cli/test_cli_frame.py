@@ -130,6 +130,15 @@ def test_wrong_use_for_machines(scylla_cdc: Run) -> None:
     }
 
 
+def test_why_it_ends_is_a_log_line_like_others_where_these_are_collected(scylla_cdc: Run, tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text('{"name": "c", "config": {"tasks.max": "no"}}')
+    done = scylla_cdc("run", "--log-format", "json", str(tmp_path / "c.json"))
+    assert (done.returncode, done.stdout) == (2, "")
+    said = [json.loads(line) for line in done.stderr.splitlines()]
+    errors = [line["message"] for line in said if line["level"] == "error"]
+    assert len(errors) > 1 and any("tasks.max = 'no'" in each for each in errors)
+
+
 class Failing:
     """A command that does what the test wants."""
 
