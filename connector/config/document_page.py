@@ -62,7 +62,8 @@ _STORES_TEXT = """
 `config.providers=vault,aws` names providers in the worker's file; `config.providers.<name>.class` is one of the classes
 below (its package does not matter), and its parameters follow `config.providers.<name>.param.`. They may hold
 references to `env`, `file` and `directory`. Their clients are extras: `pip install 'scylla-cdc[vault]'`,
-`'scylla-cdc[aws]'`; of the image, `docker build --build-arg EXTRAS=vault,aws`. A secret is asked for once at start, and as often as it is named.
+`'scylla-cdc[aws]'`; in an image, `docker build --build-arg EXTRAS=vault,aws`. A secret is asked for once at start,
+and as often as it is named.
 
 | provider | classes | parameters |
 |---|---|---|
