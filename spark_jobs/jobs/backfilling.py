@@ -135,7 +135,7 @@ class Filling:
         layout = landed.prepare(begun)
         register_functions(self.session, layout)
         counts = new_counts(self.session)
-        plan_of_reading = read_plan(layout, source, left_out, ending=not layout.images)
+        plan_of_reading = read_plan(layout, source, left_out, ending=not layout.images, hidden=True)
         made = dead = 0
         for span in self._spans(begun.filled_to):
             rows = read_source(self.session, self.access, plan_of_reading, span, self._tasks(), counts)
@@ -160,7 +160,7 @@ class Filling:
         layout, parcels = known.layout(), Parcels(landed)
         register_functions(self.session, layout)
         counts = new_counts(self.session)
-        reading = read_plan(layout, source, left_out, ending=not layout.images)
+        reading = read_plan(layout, source, left_out, ending=not layout.images, hidden=True)
         waiting = parcels.waiting()
         filled_to = known.filled_to if known.backfilled == left_out else None
         if waiting and waiting[-1].continues(known, left_out):

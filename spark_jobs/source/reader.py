@@ -82,12 +82,20 @@ def new_counts(session: SparkSession) -> Counts:
 
 
 def read_plan(
-    layout: Layout, description: TableDescription, skipped: Sequence[str] = (), ending: bool = False
+    layout: Layout,
+    description: TableDescription,
+    skipped: Sequence[str] = (),
+    ending: bool = False,
+    hidden: bool = False,
 ) -> ReadPlan:
-    """What to read: the columns that both the landed table and the source have, with the same type. With ``ending``
-    also when cells will end that have a TTL."""
+    """What to read: the columns that both the landed table and the source have, with the same type, with ``hidden``
+    also those that nobody is shown. With ``ending`` also when cells will end that have a TTL."""
     sourced = {column.name: column for column in description.columns if not column.is_key}
     landed = {column.name: column for column in layout.definition.columns if column.kind in ("static", "regular")}
+    if hidden:
+        unseen = {cell.column for cell in layout.cells if cell.hidden}
+        unseen |= {part.column for part in layout.elements if part.hidden}
+        landed = {column.name: column for column, _ in layout.recorded if column.name in unseen} | landed
     common = [
         name
         for name, column in landed.items()

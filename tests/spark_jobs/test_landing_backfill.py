@@ -20,6 +20,7 @@ from spark_jobs.jobs.backfilling import Filled, _own_definition, backfill, refus
 from spark_jobs.model import PARTITION, ROW
 from spark_jobs.source import described, ranges_of, read_plan
 from spark_jobs.source.reader import _Reader, _schema
+from spark_jobs.tables.landing_plan import plan_table
 from spark_jobs.tables.lease import Lease, open_folder
 from spark_jobs.tables.notes import Known
 from tests.servers.scylla import Scylla
@@ -174,6 +175,28 @@ def _interrupted(source: SourceTables, name: str, monkeypatch: pytest.MonkeyPatc
             filled(source, name)
     known = source.landed(name).known()
     assert known is not None and known.filled_to == spans[0][-1][1]
+
+
+def test_columns_that_a_frozen_table_leaves_out_are_read_all_the_same(
+    spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str
+) -> None:
+    """Rows exist by them, and who thaws the table is shown them: they were null for good."""
+    cql.execute("CREATE TABLE t (p int, c int, v int, PRIMARY KEY (p, c))")
+    table, name = TableName(keyspace, "t"), f"{keyspace}.t"
+    source = SourceTables(spark, scylla, warehouse, [name])
+    frozen = source.configured(warehouse, **{"schema.evolution": "freeze"})
+    landed, versions = source.landed(name), [_own_definition(described(source.access, table))]
+    landed.prepare(plan_table(frozen, table, versions, None).known)
+    for column in ("s text static", "n int", "e set<int>"):
+        cql.execute(f"ALTER TABLE t ADD {column}")
+    cql.execute("INSERT INTO t (p, s) VALUES (1, 'alone')")
+    cql.execute("INSERT INTO t (p, c, v, n, e) VALUES (2, 1, 1, 7, {3})")
+    versions.append(_own_definition(described(source.access, table)))
+    landed.prepare(plan_table(frozen, table, versions, landed.known()).known)
+    backfill(spark, frozen, source.access)
+    assert sorted(map(tuple, spark.table(name).collect())) == [(1, None, None), (2, 1, 1)]
+    landed.prepare(plan_table(source.settings, table, versions, landed.known()).known)
+    equal(source.verify())
 
 
 def test_a_table_that_was_never_landed_gets_the_sources_definition(
