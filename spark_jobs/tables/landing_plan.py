@@ -124,7 +124,7 @@ def plan_table(
         history=history,
         incomplete=lacking,
         rebuilding=noted.rebuilding if noted and not recreated else False,
-        filled_to=noted.filled_to if noted and not recreated else None,
+        filled_to=_filled_to(noted, lacking) if noted and not recreated else None,
         covered=noted.covered if noted and not recreated else None,
         form=noted.form if noted and not recreated else FORM,
         lineage=noted.lineage + (recreated or _shows_again(noted, current)) if noted else 0,
@@ -261,15 +261,22 @@ def _as_noted(
     told: tuple[str, ...] = (),
 ) -> Plan:
     """``going_on``: also what is not noted of the source, while what is shown stays."""
+    lacking = lacking or noted.incomplete
     known = replace(
         going_on or noted,
         history=history,
-        incomplete=lacking or noted.incomplete,
+        incomplete=lacking,
+        filled_to=_filled_to(noted, lacking),
         topic_ids=_ids(noted, topic_ids),
     )
     if same_versions(noted.definitions, known.definitions) and _beside(noted) == _beside(known):
         return Plan(noted, changed=False, told=told)
     return Plan(replace(known, sequence=noted.sequence + 1), changed=True, told=told)
+
+
+def _filled_to(noted: Known, lacking: str | None) -> int | None:
+    """How far an unfinished backfill has read the source. It did so before more was known to be missing."""
+    return noted.filled_to if lacking == noted.incomplete else None
 
 
 def _beside(known: Known) -> tuple[bool, str | None, dict[str, str], TableDefinition | None]:

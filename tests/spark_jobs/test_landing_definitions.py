@@ -28,6 +28,7 @@ from spark_jobs.stream.kafka_topics import SchemaTopic, Topics
 from spark_jobs.tables.landed_table import Restored
 from spark_jobs.tables.landing_plan import check_landed, check_rebuilt, lacking, plan_table
 from spark_jobs.tables.notes import known_in
+from spark_jobs.tables.parcels import Parcel
 from tests.spark_jobs.history_records import TYPES, as_json, some
 from tests.spark_jobs.landing_feed import schema_record
 
@@ -359,7 +360,12 @@ def test_what_topics_lost_before_it_landed_is_noted_until_the_source_was_read() 
         "partition 1, expired before they were landed, some of them after the backfill"
     )
     assert lacking(replace(restored, known=covering), {("p.ks.t.range-deletes", 0): 1}) is not None
-    assert plan_table(SETTINGS, TABLE, [version], covering, lost).known.covered == covering.covered
+    begun = replace(covering, filled_to=7)
+    for versions in ([version], []):
+        assert plan_table(SETTINGS, TABLE, versions, begun).known.filled_to == 7
+        plan = plan_table(SETTINGS, TABLE, versions, begun, lost).known
+        assert (plan.covered, plan.filled_to) == (covering.covered, None), "what was read before is read again"
+    assert Parcel(2, None, (), 0, "1").taken_into(begun).covered is None
     assert plan_table(SETTINGS, TABLE, [_version("pk partition_key text")], covering).known.covered == covering.covered
     with pytest.raises(
         LandingError, match=r"a rebuild ended before it had read the source .*land --rebuild ks.t again"
