@@ -21,7 +21,8 @@ class LastingTopic:
     def __init__(self, clients: KafkaClients, name: str, loss: str) -> None:
         self.name = name
         self._clients, self._loss = clients, loss
-        self._id: str | None = None
+        #: Which one it is, if anybody has looked and brokers tell.
+        self.id: str | None = None
         #: Whether it is another one now.
         self.replaced = False
         self._doubted = False
@@ -30,8 +31,8 @@ class LastingTopic:
         """Raises unless it is there, and still the same. Brokers before 2.8 give no ids: of those it is only there."""
         self._doubted = True
         now = self._asked()
-        self._id = self._id or now
-        self.replaced = now is not None and now != self._id
+        self.id = self.id or now
+        self.replaced = now is not None and now != self.id
         if self.replaced:
             raise RetriableDeliveryError(f"topic {self.name} was deleted and created again: {self._loss}")
         self._doubted = False
@@ -44,7 +45,7 @@ class LastingTopic:
 
     def accept(self) -> None:
         """Whichever it is now counts as it from here on: what was in the former one is known, or made good."""
-        self._id, self.replaced = None, False
+        self.id, self.replaced = None, False
 
     def _asked(self) -> str | None:
         """Its id; None where we may not see it."""

@@ -8,6 +8,7 @@ that for ever, without a word.
 from __future__ import annotations
 
 import time
+from typing import NoReturn
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -46,7 +47,7 @@ class SmallTopic:
         self.complete = False
         self._held: list[tuple[int, bytes, bytes | None]] = []
         self._lasting = LastingTopic(clients, spec.name, _GONE)
-        #: Behind the last record that was read; whether a write has found that those were of another topic.
+        #: Behind the last record that was read; whether what came next has shown that those were of another topic.
         self._next, self._doubted = 0, False
         #: How often it was found to be another one than before, in which nothing stands of what was read.
         self.renewals = 0
@@ -103,6 +104,11 @@ class SmallTopic:
             finally:
                 producer.close()
 
+    @property
+    def which(self) -> str | None:
+        """Another one for each topic that is read, also of the same name; None if nobody tells."""
+        return None if self._lasting.id is None else f"{self._spec.name}/{self._lasting.id}"
+
     def create(self) -> None:
         """If there is none. As `write`."""
         with self._clients.named():
@@ -115,7 +121,7 @@ class SmallTopic:
     def _polled(self, seconds: float) -> list[tuple[int, bytes, bytes | None]]:
         try:
             if self._doubted:
-                raise RetriableDeliveryError(f"topic {self._spec.name} was deleted and created again: {_GONE}")
+                self._doubt()
             if self._consumer is None:
                 # Consumers do not create what they ask about.
                 self._consumer = self._clients.consumer(self._group, READ_UNCOMMITTED, fetch_wait_max_ms=FETCH_WAIT_MS)
@@ -126,14 +132,18 @@ class SmallTopic:
             for message in self._consumer.consume(MESSAGES_PER_CALL, seconds):
                 error = message.error()
                 if error is None:
-                    found.append((message.offset(), message.key() or b"", message.value()))
+                    number = message.offset() or 0
+                    if number < self._next:
+                        # A client that stands behind the end of a topic begins at its beginning, without a word.
+                        self._doubt()
+                    self._next = number + 1
+                    found.append((number, message.key() or b"", message.value()))
                 elif error.code() == KafkaError._PARTITION_EOF:
                     self.complete = True
                 else:
                     raise KafkaException(error)
             if found:
                 self._quiet.broken()
-                self._next = (found[-1][0] or 0) + 1
             elif self._quiet.lasts():
                 self._consumer.get_watermark_offsets(TopicPartition(self._spec.name, 0), CALL_SECONDS)
                 self._lasting.check()
@@ -145,6 +155,10 @@ class SmallTopic:
             if error.code() in _MISSING_FOR_NOW:
                 raise RetriableDeliveryError(f"{doing}: {describe(error)}") from None
             raise translated(error, doing) from None
+
+    def _doubt(self) -> NoReturn:
+        self._doubted = True
+        raise RetriableDeliveryError(f"topic {self._spec.name} was deleted and created again: {_GONE}")
 
     def _begin(self, consumer: Consumer) -> bool:
         """From the beginning, whatever was read before; False while there is no such topic."""
@@ -159,7 +173,7 @@ class SmallTopic:
         if self.end is None:
             self.end = consumer.get_watermark_offsets(TopicPartition(name, 0), CALL_SECONDS)[1]
         consumer.assign([TopicPartition(name, 0, OFFSET_BEGINNING)])
-        self.reading, self.complete = True, False
+        self.reading, self.complete, self._next = True, False, 0
         return True
 
 

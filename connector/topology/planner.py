@@ -65,6 +65,7 @@ class Planner:
         self.voids = 0
         self._turn = self._looked = 0
         self._hears_from: int | None = None
+        self._hears: str | None = None
         self._events: list[Event] = []
         # What was in vain with all tables is so until one of them stirs: these are asked for in every round.
         self._no_read = self._no_look = self._no_commit = -1
@@ -74,7 +75,7 @@ class Planner:
         def plan_of(table: TableName) -> TableReader:
             plan = TableReader(table, self.book, confidence_ms, lookback_ms, grace_ms, initial_snapshot)
             plan.snapshots.start, plan.snapshots.when_needed = snapshot_start, snapshot_when_needed
-            plan.snapshots.hears_from = self._hears_from
+            plan.snapshots.hears_from, plan.snapshots.hears = self._hears_from, self._hears
             # One list for all of them: it is looked at in every round.
             plan.snapshots.events = self._events
             return plan
@@ -319,12 +320,13 @@ class Planner:
         """Changes of the slot have expired unread."""
         self._plans[table].snapshots.needed.add(slot)
 
-    def hear_from(self, number: int) -> None:
-        """Wishes are heard from now on; of tables of which nothing is noted, those from this number on count."""
-        self._hears_from = number
+    def hear_from(self, number: int, topic: str | None = None) -> None:
+        """Wishes are heard from now on, of this topic, and not of one before; of tables of which nothing is noted,
+        those from this number on count."""
+        self._hears_from, self._hears = number, topic
         for plan in self._plans.values():
-            if plan.snapshots.hears_from is None:
-                plan.snapshots.hears_from = number
+            plan.snapshots.hears_from, plan.snapshots.hears = number, topic
+            plan.snapshots.wishes.clear()
 
     def wish(self, table: TableName, wish: Wish) -> None:
         """In the order of their numbers; whoever has the table's home slot grants it."""

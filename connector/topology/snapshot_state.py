@@ -71,7 +71,8 @@ class StagedSnapshots:
 class SnapshotState:
     """``initial``: a table that is started gets a snapshot; ``start``: so does one whose connector is, under this name;
     ``when_needed``: so does one of which changes expired unread, in slots that are ``needed``. ``hears_from``: the
-    number of the first of the ``wishes`` that count if none is noted; None: none are heard yet. ``openings`` by group
+    number of the first of the ``wishes`` that count if none is noted, None: none are heard yet; ``hears``: of which
+    topic, its name and what it is told from others of that name by, if that is known. ``openings`` by group
     stand until an abort, or until their group's range or owner changes."""
 
     initial: bool
@@ -79,6 +80,7 @@ class SnapshotState:
     when_needed: bool = False
     needed: set[int] = field(default_factory=set)
     hears_from: int | None = None
+    hears: str | None = None
     wishes: list[Wish] = field(default_factory=list)
     openings: dict[GroupState, Opening] = field(default_factory=dict)
     produced: Progress = field(default_factory=dict)

@@ -5,7 +5,7 @@ Only the owner of the table's home slot decides; others note in their own slots 
 
 What was asked has a number, its place in the topic that it came by. Up to which it is done is committed with what it
 did, so that it is done once, whoever asks and whoever dies. What was there before anything was noted of that topic is
-nobody's wish any more.
+nobody's wish any more. A topic that is deleted and created again counts from its beginning: its numbers are others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from connector.topology.offsets import Snapshot
-from connector.topology.snapshot_state import StagedSnapshots
+from connector.topology.snapshot_state import SnapshotState, StagedSnapshots
 from connector.topology.table_state import TableState
 
 INITIAL, INCREMENTAL = "initial", "incremental"
@@ -70,7 +70,7 @@ def _slots(plan: TableState) -> Iterable[dict[str, Snapshot]]:
 def _obey(plan: TableState, found: dict[str, Snapshot], now: int) -> None:
     state = plan.snapshots
     assert state.hears_from is not None
-    done = _done(found, state.hears_from - 1)
+    done = _done(found.get(ASKED), state)
     last = done
     for wish in state.wishes:
         # Whoever loses the topic reads it again, and hears once more what nobody has granted yet.
@@ -86,8 +86,9 @@ def _obey(plan: TableState, found: dict[str, Snapshot], now: int) -> None:
                 found[name] = replace(each, ended=now, stopped=True)
             elif wish.action != "start":
                 found[name] = replace(each, paused=wish.action == "pause")
-    if ASKED not in found or last > done:
-        found[ASKED] = Snapshot(ASKED, now, now, number=last)
+    is_named = ASKED in found and (found[ASKED].where is not None or state.hears is None)
+    if not is_named or last > done:
+        found[ASKED] = Snapshot(ASKED, now, now, where=state.hears, number=last)
 
 
 def settled(plan: TableState, staged: StagedSnapshots) -> None:
@@ -95,7 +96,7 @@ def settled(plan: TableState, staged: StagedSnapshots) -> None:
     state, home = plan.snapshots, plan.book.ledger(plan.home, plan.table)
     state.needed -= {slot for slot, name in staged.changed if name == NEEDED}
     if home is not None and ASKED in home.snapshots:
-        done = _done(home.snapshots, -1)
+        done = _done(home.snapshots[ASKED], state)
         state.wishes = [wish for wish in state.wishes if wish.number > done]
 
 
@@ -107,10 +108,21 @@ def of_no_use(plan: TableState, known: dict[str, Snapshot], before: int) -> list
     return [name for at, name in ended if at < before and name not in kept]
 
 
-def _done(found: dict[str, Snapshot], otherwise: int) -> int:
-    """The number of the last wish that is granted."""
-    number = found[ASKED].number if ASKED in found else None
-    return otherwise if number is None else number
+def _done(noted: Snapshot | None, state: SnapshotState) -> int:
+    """The number of the last wish that is granted, of those in the topic that is heard now."""
+    before = -1 if state.hears_from is None else state.hears_from - 1
+    if noted is None or noted.number is None:
+        return before
+    if noted.where is None or state.hears in (None, noted.where):
+        return noted.number
+    if _name_in(noted.where) != _name_in(state.hears):
+        return before
+    # One that held more than was granted before anybody was heard may be a copy, with the same wishes in it.
+    return -1 if before < noted.number else noted.number
+
+
+def _name_in(topic: str) -> str:
+    return topic.partition("/")[0]
 
 
 def _name(now: int, taken: Iterable[str]) -> str:

@@ -123,11 +123,15 @@ class Signals:
         self._key = configuration.connector.output.topic_prefix.encode()
         self._topic = SmallTopic(clients, signals_spec(configuration), configuration.group)
         self._name = configuration.connector.reading.signal_topic
-        self._heard: queue.Queue[tuple[int, Signal]] = queue.Queue()
+        #: With which topic of that name each came by.
+        self._heard: queue.Queue[tuple[str | None, int, Signal]] = queue.Queue()
         # All of them, for tables that come later: one that is not there yet, or that is put into the list.
         self._said: list[tuple[int, Signal]] = []
         self._known: tuple[TableName, ...] = ()
         self._last = -1
+        # Which topic the thread reads, and which one the owner has told the planner of.
+        self._reads: str | None = None
+        self._counts: str | None = None
         self._ended = threading.Event()
         self._hears = False
         self._error: str | None = None
@@ -146,14 +150,19 @@ class Signals:
         if not self._hears:
             if self._topic.end is None:
                 return
-            self._hears = True
-            planner.hear_from(self._topic.end)
+            self._hears, self._counts = True, self._topic.which
+            planner.hear_from(self._topic.end, self._counts)
         known = tuple(tables)
         if known == self._known and self._heard.empty():
             return
         told, heard, self._known = set(self._known), len(self._said), known
         while not self._heard.empty():
-            number, signal = self._heard.get()
+            topic, number, signal = self._heard.get()
+            if topic != self._counts:
+                # All that stands in it was said while somebody listened.
+                self._counts, heard = topic, 0
+                self._said.clear()
+                planner.hear_from(0, topic)
             if signal.action == "log":
                 log.info("signal %s: %s", signal.id, signal.message)
                 continue
@@ -182,13 +191,18 @@ class Signals:
         self._topic.close()
 
     def _hear(self, number: int, key: bytes, value: bytes | None) -> None:
+        if (topic := self._topic.which) != self._reads:
+            if self._reads is not None:
+                log.warning("topic %s was deleted and created again: its signals are obeyed", self._name)
+                self._last = -1
+            self._reads = topic
         if number <= self._last:
             return  # the topic was lost for a moment, and is read once more
         self._last = number
         if key.strip(b'"') != self._key:
             return  # of another connector
         try:
-            self._heard.put((number, parse_signal(value)))
+            self._heard.put((self._reads, number, parse_signal(value)))
         except ValueError as error:
             log.warning("topic %s, offset %d: no signal, and passed over: %s", self._name, number, error)
 

@@ -377,15 +377,15 @@ WISHED = [
     Mutant(
         "up to which wish all is granted stands beside what it did",
         WISHES,
-        "    if ASKED not in found or last > done:\n",
-        "    if ASKED not in found:\n",
+        "    if not is_named or last > done:\n",
+        "    if not is_named:\n",
         snapshots.test_what_was_asked_for_is_done_once_whoever_hears_it,
     ),
     Mutant(
         "what was asked before anybody listened is nobody's wish",
         WISHES,
-        "    done = _done(found, state.hears_from - 1)\n",
-        "    done = _done(found, -1)\n",
+        "    before = -1 if state.hears_from is None else state.hears_from - 1\n",
+        "    before = -1\n",
         snapshots.test_what_was_asked_for_is_done_once_whoever_hears_it,
     ),
     Mutant(

@@ -394,6 +394,58 @@ def test_what_is_asked_while_nobody_listens_is_heard_later_behind_the_first_wish
     assert asked(again, first, Wish(1, "start", "b"))[1:] == [("incremental", "a"), ("incremental", "b")]
 
 
+def granted(one: Single) -> Single:
+    """Three wishes of one topic."""
+    one.planner.hear_from(0, "signals/a")
+    assert asked(one, *(Wish(number, "start", f"a{number}") for number in range(3)))[1:] == [
+        ("incremental", "a0"),
+        ("incremental", "a1"),
+        ("incremental", "a2"),
+    ]
+    return one
+
+
+def test_a_topic_that_is_created_again_counts_from_its_beginning() -> None:
+    """While somebody listens, also for those who begin then; and while nobody does."""
+    one = granted(finished(started()))
+    one.planner.hear_from(0, "signals/b")
+    wishes = Wish(0, "start", "b0"), Wish(1, "start", "b1")
+    assert asked(one, *wishes)[4:] == [("incremental", "b0"), ("incremental", "b1")]
+    again = restarted(one)
+    again.planner.hear_from(2, "signals/b")
+    assert len(asked(again, *wishes)) == 6
+    later = restarted(again)
+    later.planner.hear_from(1, "signals/c")
+    assert asked(later, Wish(0, "start", "c0"))[6:] == [("incremental", "c0")]
+
+
+def test_what_the_former_topic_said_is_nobodys_wish_in_the_next_one() -> None:
+    one = granted(finished(started()))
+    one.planner.wish(one.plan.table, Wish(3, "start", "a3"))
+    one.planner.hear_from(0, "signals/b")
+    assert asked(one, Wish(0, "start", "b0"))[4:] == [("incremental", "b0")]
+
+
+@pytest.mark.parametrize("topic", ["signals/copy", "others/a"])
+def test_what_stands_in_a_copy_of_the_topic_or_in_one_of_another_name_is_not_done_once_more(topic: str) -> None:
+    again = restarted(granted(finished(started())))
+    again.planner.hear_from(3, topic)
+    wishes = [Wish(number, "start", f"a{number}") for number in range(3)]
+    assert asked(again, *wishes, Wish(3, "start", "new"))[4:] == [("incremental", "new")]
+
+
+def test_of_which_topic_it_is_is_noted_beside_what_a_former_version_has_noted() -> None:
+    one = finished(started())
+    one.planner.hear_from(0)
+    assert len(asked(one, Wish(0, "start", "a0"))) == 2
+    again = restarted(one)
+    again.planner.hear_from(1, "signals/a")
+    assert len(asked(again, Wish(0, "start", "a0"))) == 2
+    later = restarted(again)
+    later.planner.hear_from(0, "signals/b")
+    assert asked(later, Wish(0, "start", "b0"))[2:] == [("incremental", "b0")]
+
+
 def test_a_wish_that_was_taken_back_with_its_transaction_is_granted_by_the_next() -> None:
     one = finished(started())
     one.planner.hear_from(0)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 
 import pytest
 
+from connector.delivery import SmallTopic
 from connector.source import Background
 from connector.table_name import TableName
 from connector.topology import Event, Wish
-from connector.worker.settings import kafka_clients
+from connector.worker.settings import kafka_clients, signals_spec
 from connector.worker.signals import Signal, Signals, parse_signal
+from embedded.kafka import EmbeddedKafka
 from tests.config.files import loaded
+from tests.servers.patience import until
 
 
 def parsed(*expressions: str) -> Signal:
@@ -107,9 +111,11 @@ class _Wishes:
 
     def __init__(self) -> None:
         self.wanted: list[tuple[str, int]] = []
+        self.topics: list[str] = []
 
-    def hear_from(self, number: int) -> None:
-        pass
+    def hear_from(self, number: int, topic: str | None = None) -> None:
+        if topic is not None:
+            self.topics.append(topic)
 
     def wish(self, table: TableName, wish: Wish) -> None:
         self.wanted.append((table.name, wish.number))
@@ -152,3 +158,40 @@ def test_a_topic_that_is_read_once_more_says_nothing_new(caplog: pytest.LogCaptu
     signals.take(planner, [TableName("shop", "one")])
     assert planner.wanted == [("one", 0), ("one", 2)]
     assert len(caplog.messages) == 1
+
+
+@pytest.mark.kafka
+def test_signals_of_a_topic_that_was_deleted_and_created_again_are_heard(
+    kafka: EmbeddedKafka, unique: Callable[[str], str]
+) -> None:
+    """Their numbers are those of signals that were heard before."""
+    name, table = unique("signals"), TableName("shop", "one")
+    told = {"signal.enabled.channels": "kafka", "signal.kafka.topic": name}
+    configuration = loaded(connector=told, worker={"bootstrap.servers": kafka.bootstrap_servers})
+    clients = kafka_clients(configuration)
+    signals, planner = Signals(configuration, clients, Background()), _Wishes()
+
+    def say(id_: str) -> None:
+        topic = SmallTopic(clients, signals_spec(configuration), configuration.group)
+        topic.write(b"shop", Signal(id_, "start", (r"shop\.one",)).record())
+
+    def heard(*wanted: int) -> bool:
+        signals.take(planner, [table])
+        return [number for _, number in planner.wanted] == [*wanted]
+
+    signals.start()
+    try:
+        for id_ in "ab":
+            say(id_)
+        until(lambda: heard(0, 1), what="the first signals")
+        admin = clients.admin()
+        admin.delete_topics([name])[name].result(60)
+        until(lambda: name not in admin.list_topics(timeout=60).topics, what="the end of the topic")
+        say("c")
+        until(lambda: heard(0, 1, 0), 120, lambda: f"what was said behind it, not {planner.wanted}")
+        say("d")
+        until(lambda: heard(0, 1, 0, 1), what="the next one")
+    finally:
+        signals.stop()
+    assert len(planner.topics) == len(set(planner.topics)) == 2
+    assert {topic.partition("/")[0] for topic in planner.topics} == {name}
