@@ -15,7 +15,7 @@ import pytest
 
 from connector.aside import aside
 from connector.config import RegistryConfig
-from connector.delivery import KafkaClients, topics
+from connector.delivery import KafkaClients, LastingTopic, lasting_topic, topics
 from connector.delivery.bounded import bounded
 from connector.errors import FatalDeliveryError, RetriableDeliveryError
 from connector.registry.client import SchemaRegistry
@@ -107,14 +107,18 @@ def test_who_writes_the_status_while_kafka_is_away_has_one_client_that_asks(monk
         topic.close()
 
 
+def in_a_circle() -> Client:
+    client = Client()
+    client.itself = client  # type: ignore[attr-defined]
+    return client
+
+
 def test_what_only_the_collector_finds_goes_now_and_then() -> None:
     """Circles of an error, its frame and who keeps the error; the collector by itself is off here."""
     leftovers = Leftovers()
 
     def left() -> weakref.ref[Client]:
-        client = Client()
-        client.itself = client  # type: ignore[attr-defined]
-        return weakref.ref(client)
+        return weakref.ref(in_a_circle())
 
     for now in (5.0, 5.0 + EVERY_SECONDS):
         kept = left()
@@ -123,3 +127,42 @@ def test_what_only_the_collector_finds_goes_now_and_then() -> None:
         kept = left()
         leftovers.clear(now + EVERY_SECONDS - 1)
         assert kept() is not None, "not in each turn"
+
+
+def test_what_was_in_use_when_leftovers_were_looked_for_goes_as_well() -> None:
+    """The collector takes it for something that stays. Its threads tell that it does."""
+    threads, now = 10, EVERY_SECONDS
+    leftovers = Leftovers(lambda: threads)
+    leftovers.clear(now)
+    client = in_a_circle()
+    left = weakref.ref(client)
+    leftovers.clear(now := now + EVERY_SECONDS)
+    del client
+    leftovers.clear(now := now + EVERY_SECONDS)
+    assert left() is not None, "who has many objects looks at all of them for a reason only"
+    threads += 4
+    leftovers.clear(now + EVERY_SECONDS)
+    assert left() is None
+
+
+def test_clients_that_were_asked_when_leftovers_were_looked_for_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lasting_topic, "CALL_SECONDS", 0.5)
+    clients = KafkaClients({"bootstrap.servers": NOBODY, "log_level": 0})
+    leftovers, made = Leftovers(), list[weakref.ref[Any]]()
+    asking = clients.admin
+
+    def admin(_: KafkaClients) -> Any:
+        made.append(weakref.ref(client := asking()))
+        return client
+
+    monkeypatch.setattr(KafkaClients, "admin", admin)
+
+    def first_is_gone() -> bool:
+        answer = aside(LastingTopic(clients, "topic", "it is gone").check, "asking")
+        before = len(made)
+        until(lambda: len(made) > before or answer.done(), what="a client that asks")
+        leftovers.clear(len(made) * EVERY_SECONDS)
+        assert isinstance(answer.exception(), RetriableDeliveryError)
+        return made[0]() is None
+
+    until(first_is_gone, what="the end of the first client, while others fail as it did", step=lambda: None)
