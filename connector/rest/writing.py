@@ -1,6 +1,7 @@
 """The paths of Connect's REST API that create, change and delete connectors.
 
-In: a `Cluster`. Out: routes. Where files define the connectors they are refused with 409.
+In: a `Cluster`. Out: routes. Where files define the connectors they are refused with 409; so is what would not change
+one that another run has from a file.
 """
 
 from __future__ import annotations
@@ -43,6 +44,12 @@ def writing_routes(cluster: Cluster) -> list[Route]:
 
         return handler
 
+    def defined(name: str) -> None:
+        """By the API, which alone can change it."""
+        found_view(cluster, name, _missing(name))
+        if not cluster.given(name):
+            raise Refused(409, _of_files(name, "another"))
+
     def create(request: Request) -> Answer:
         body = json_object(request)
         unknown = sorted(body.keys() - set(_OF_A_CREATION))
@@ -74,7 +81,7 @@ def writing_routes(cluster: Cluster) -> list[Route]:
         refuse_other_than_json(request)
         nothing_sent = request.body.strip() in (b"", b"null")
         changes = {} if nothing_sent and _view(cluster, name) is None else properties(json_object(request))
-        found_view(cluster, name, _missing(name))
+        defined(name)
         if "name" in changes and changes["name"] is None:
             raise Refused(400, _invalid(['Missing required configuration "name" which has no default value.']))
         changed = {**cluster.given(name), **changes, **cluster.with_secrets(name, texts(changes))}
@@ -84,7 +91,7 @@ def writing_routes(cluster: Cluster) -> list[Route]:
 
     def delete(request: Request) -> Answer:
         name = request.parts["connector"]
-        found_view(cluster, name, _missing(name))
+        defined(name)
         cluster.define(name, None)
         return nothing(204)
 
@@ -168,7 +175,7 @@ def _missing(name: str) -> str:
     return f"Connector {name} not found"
 
 
-def _of_files(name: str | None) -> str:
+def _of_files(name: str | None, whose: str = "this") -> str:
     if name is None:
         return "The connectors of this run are defined by its files: give it one more file, and restart it"
-    return f"Connector {name} is defined by a file of this run: change the file, and restart the run"
+    return f"Connector {name} is defined by a file of {whose} run: change the file, and restart the run"

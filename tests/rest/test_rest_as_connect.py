@@ -13,7 +13,7 @@ from connector import __version__
 from connector.config import CONNECTOR_CLASS
 from connector.errors import StillRunning
 from connector.http import HttpServer
-from connector.rest import Offset, rest_routes
+from connector.rest import ConnectorView, Offset, rest_routes
 from connector.secrets import MASK
 from connector.worker.log_levels import set_level
 from tests.config.files import CONNECTOR
@@ -354,6 +354,22 @@ def test_a_password_that_was_not_shown_is_kept() -> None:
             ),
         )
         assert again.status == 201 and cluster.targets == {"orders": "RUNNING", "shop": "STOPPED"}
+
+
+@pytest.mark.parametrize("method", ["DELETE", "PATCH"])
+def test_what_another_run_has_from_a_file_goes_on_and_is_not_called_deleted(method: str) -> None:
+    class Beside(Anything):
+        def connectors(self) -> Sequence[ConnectorView]:
+            return Orders.connectors(self)
+
+    cluster = Beside()
+    path = "/connectors/orders" if method == "DELETE" else "/connectors/orders/config"
+    with HttpServer("127.0.0.1", 0, rest_routes(cluster)) as server:
+        refused = ask(server.url, Case(method, path, {"tasks.max": "2"} if method == "PATCH" else None))
+        assert refused.status == 409 and "defined by a file of another run" in refused.body
+        cluster.configs["orders"] = {**CONNECTOR, "connector.class": OURS, "name": "orders"}
+        assert ask(server.url, Case("DELETE", "/connectors/orders")).status == 204
+    assert not cluster.configs
 
 
 @pytest.mark.parametrize("way", ["POST", "PUT"])
