@@ -5,6 +5,7 @@ In: a path. Out: its bytes; ``OSError`` says why there are none. Or its text, if
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 _MOST_BYTES = 16 * 2**20
@@ -31,4 +32,9 @@ def file_text(path: Path) -> str | None:
 
 
 def why_unreadable(error: OSError) -> str:
-    return "There is no such file" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
+    if isinstance(error, FileNotFoundError):
+        return "There is no such file"
+    if isinstance(error, PermissionError):
+        # In a container it is another user than who wrote the file, and no name tells which.
+        return f"{error.strerror}: this process runs as user {os.geteuid()}, group {os.getegid()}"
+    return error.strerror or str(error)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from connector.config.contents import file_content
+from connector.config.contents import file_content, why_unreadable
 from connector.config.document import PUBLIC_NAMES, REFERENCE, Document
 from connector.config.environment import NO_TEXT, is_text
 from connector.config.java_properties import java_properties
@@ -151,7 +151,7 @@ def _look_up(kind: Provider, path: str, key: str, environ: Mapping[str, str]) ->
     try:
         content = file_content(target).decode()
     except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or "is not UTF-8 text"
+        reason = why_unreadable(error) if isinstance(error, OSError) else "is not UTF-8 text"
         return None, f"the file {target} cannot be read: {reason}"
     if kind == "directory":
         return content.rstrip("\r\n"), ""

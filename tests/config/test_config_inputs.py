@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
 import time
@@ -71,6 +72,21 @@ def test_zeros_in_front_of_a_number_mean_nothing() -> None:
 @pytest.mark.parametrize("reference", ["${file:/a\0b:x}", "${directory:/a\0b:x}", "${file:/dev/zero:x}", "${file:/:x}"])
 def test_references_to_what_is_no_file(reference: str) -> None:
     assert problem({"topic.prefix": reference}).property == "topic.prefix"
+
+
+def test_who_may_not_read_what_is_mounted_is_told_who_he_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root, who may read everything, runs this in a container and nothing else: the system's refusal is played."""
+
+    def refused(path: Path, *_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "open", refused)
+    who = f"Permission denied: this process runs as user {os.geteuid()}, group {os.getegid()}"
+    (told,) = validate(Path("c.json"), None, {})
+    assert told.problem == who
+    assert who in problem({"topic.prefix": "${file:/secrets:x}"}).problem
+    with pytest.raises(KeystoreError, match=who):
+        read_certificates("trust.jks")
 
 
 @pytest.mark.parametrize(

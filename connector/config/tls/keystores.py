@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from connector.config.contents import why_unreadable
 from connector.config.secret import Secret
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _load(path: str) -> bytes:
         with Path(path).open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise KeystoreError(f"{path} cannot be read: {error.strerror}") from None
+        raise KeystoreError(f"{path} cannot be read: {why_unreadable(error)}") from None
     except ValueError as error:
         raise KeystoreError(f"{path!r} cannot be read: {error}") from None
     if len(content) > _MOST_BYTES:
