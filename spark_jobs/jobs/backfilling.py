@@ -130,7 +130,7 @@ class Filling:
         begun = replace(plan.known, backfilled=noted, sequence=sequence, lineage=plan.known.lineage + 1)
         if plan.changed or restored.known is None or restored.known.backfilled != noted:
             begun = replace(begun, filled_to=None)
-        if begun.filled_to is None:
+        if begun.filled_to is None and begun.covered is None:
             begun = replace(begun, covered=covered)
         layout = landed.prepare(begun)
         register_functions(self.session, layout)

@@ -62,6 +62,7 @@ def rebuild(
             sequence=known.sequence + 1,
             form=FORM,
             filled_to=None,
+            covered=None,
             lineage=known.lineage + 1,
         )
         # Noted before anything goes: a rebuild that ends before the source is read must not pass for a whole table.

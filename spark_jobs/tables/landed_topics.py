@@ -40,6 +40,20 @@ def check_positions(
         if position < begins[topic, number]:
             lost = begins[topic, number] - position
             raise LandingError(f"{place}: {lost} records expired before they were landed; {remedy}")
+    if noted is not None and noted.covered is not None:
+        _check_covered(table, noted.covered, positions, begins)
+
+
+def _check_covered(table: TableName, covered: Offsets, positions: Offsets, begins: Offsets) -> None:
+    """Refuses what expired behind the first backfill where nothing has landed. Another one would add rows, and not
+    remove those whose deletes are lost."""
+    for (topic, number), begin in sorted(begins.items()):
+        lost = begin - covered.get((topic, number), 0)
+        if lost > 0 and (topic, number) not in positions:
+            raise LandingError(
+                f"{table}: {topic}, partition {number}: {lost} records expired after the backfill and before they were "
+                f"landed; {_REMEDY.format(table=table)}"
+            )
 
 
 def lost_by_topics(

@@ -298,17 +298,12 @@ def _current(versions: Sequence[TableDefinition]) -> TableDefinition:
 
 
 def lacking(restored: Restored, begins: Offsets) -> str | None:
-    """What the topics have lost before any of it was landed, and no backfill has read either; None if nothing."""
-    known = restored.known
-    filled = known is not None and known.backfilled is not None
-    covered = known.covered if known is not None and filled else {}
-    if covered is None:
-        # Nobody has noted how much of the topics the backfill stands for.
+    """What the topics have lost before any of it was landed; None if nothing."""
+    if restored.known is not None and restored.known.backfilled is not None:
         return None
     for (topic, number), begin in sorted(begins.items()):
-        if begin > covered.get((topic, number), 0) and (topic, number) not in restored.positions:
-            after = ", some of them after the backfill" if filled else ""
-            return f"the first {begin} records of {topic}, partition {number}, expired before they were landed{after}"
+        if begin > 0 and (topic, number) not in restored.positions:
+            return f"the first {begin} records of {topic}, partition {number}, expired before they were landed"
     return None
 
 

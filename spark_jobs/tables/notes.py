@@ -39,7 +39,8 @@ class Known:
     filled_to: int | None = None
     """The token up to which an unfinished backfill has read the source."""
     covered: Offsets | None = None
-    """The topics' ends when a backfill began: what they held is in what it has read. None where nobody knew them."""
+    """The topics' ends when the first backfill began: what they held is in what it has read. None where nobody knew
+    them."""
     source: TableDefinition | None = None
     """What the source has by now, where the table keeps the columns of its first landing; one of the definitions."""
     lineage: int = 0

@@ -46,7 +46,7 @@ class Parcel:
         """What is known when it is taken up."""
         backfilled = tuple(sorted({*self.left_out, *(known.backfilled or ())}))
         taken = replace(known, backfilled=backfilled, filled_to=self.filled_to, sequence=known.sequence + 1)
-        return taken if self.filled_to is not None else replace(taken, incomplete=None, rebuilding=False, covered=None)
+        return taken if self.filled_to is not None else replace(taken, incomplete=None, rebuilding=False)
 
 
 class Parcels:

@@ -94,6 +94,19 @@ def test_nothing_is_landed_behind_records_that_are_gone(
             check_positions(TABLE, noted, POSITIONS, BEGINS | begins, there, {})
 
 
+def test_what_expired_between_a_backfill_and_landing_is_told() -> None:
+    """It was lost in silence: a table that was backfilled counted as complete."""
+    filled = known_in(replace(_noted(), backfilled=(), covered={(DATA, 0): 7}).note(), 1)
+    for covering, positions, at in ((filled, {}, 7), (filled, POSITIONS, 7), (replace(filled, covered=None), {}, 8)):
+        check_positions(TABLE, covering, positions, {**BEGINS, (DATA, 0): at}, ENDS, {})
+    for place, lost in (((DATA, 0), 2), ((RANGES, 0), 9)):
+        said = rf"{place[0]}, partition 0: {lost} records expired after the backfill .*land --rebuild ks\.t"
+        with pytest.raises(LandingError, match=said):
+            check_positions(TABLE, filled, {}, {**BEGINS, place: 9}, ENDS, {})
+    plan = plan_table(SETTINGS, TABLE, [VERSION], filled, None, {DATA: "another"})
+    assert plan.changed and plan.known.covered == filled.covered
+
+
 def test_topics_whose_first_records_are_gone_do_not_hold_all_that_landed() -> None:
     whole = {place: POSITIONS[place] for place in ENDS}
     assert lost_by_topics(None, POSITIONS, BEGINS, whole, {}) is None
