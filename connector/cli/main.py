@@ -46,6 +46,8 @@ COMMANDS = {
 }
 # Where those are that `pip install 'scylla-cdc[embedded]'` brings.
 _EXTRA = {"demo": "embedded.demo.command", "embedded": "embedded.commands.embedded"}
+# What `pip install 'scylla-cdc[spark]'` brings: whoever lands imports it when he is asked to.
+_OF_SPARK = ("pyspark", "delta", "pandas", "pyarrow")
 _LIMITS = "see the limits of memory and of processes (ulimit -v and -u, those of the container)"
 
 
@@ -122,6 +124,11 @@ def run(arguments: list[str]) -> int:
         if isinstance(error, RuntimeError) and "start new thread" in str(error):
             output.error(f"no thread can be started: {_LIMITS}")
             return 1
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in _OF_SPARK:
+            hint = "pip install 'scylla-cdc[spark]', or the image for landing"
+            name = command_name(arguments) or "scylla-cdc"
+            output.problems([Problem(name, f"needs {error.name}, which is not installed", None, hint)])
+            return 2
         hint = "" if debug else " (--debug shows where)"
         output.error(f"unexpected {type(error).__name__}: {error}{hint}")
         return 1
