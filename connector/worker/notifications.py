@@ -25,6 +25,7 @@ NOTIFICATIONS = Purpose("notifications", "notifications are not written", "nobod
 PROGRESS_SECONDS = 5.0
 TENTHS = 10
 LATE = 100
+CLOSE_SECONDS = 1.0
 
 
 def told(event: Event) -> list[str]:
@@ -76,8 +77,14 @@ class Notifications:
                 self._producer.close()
                 self._producer = None
 
-    def close(self) -> None:
+    def close(self, planner: WishesPlan) -> None:
+        """What was committed last is told as well: that all is done may be why the worker ends."""
+        self.tick(planner)
         if self._producer is not None:
+            try:
+                self._producer.flush(time.monotonic() + CLOSE_SECONDS)
+            except DeliveryError as error:
+                log.debug("notifications: %s", error)
             self._producer.close()
 
     def _tell_progress(self, plan: TableState) -> None:

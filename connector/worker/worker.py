@@ -169,7 +169,7 @@ class Worker:
         self.membership.close()
         if self.signals is not None:
             self.signals.stop()
-        self.notifications.close()
+        self.notifications.close(self.planner)
         self.follower.close()
         self.delivery.close()
         self.chores.close()
