@@ -40,19 +40,21 @@ def check_positions(
         if position < begins[topic, number]:
             lost = begins[topic, number] - position
             raise LandingError(f"{place}: {lost} records expired before they were landed; {remedy}")
-    if noted is not None and noted.covered is not None:
-        _check_covered(table, noted.covered, positions, begins)
+    covered = None if noted is None else noted.covered
+    if positions or covered is not None:
+        _check_unread(table, covered or {}, positions, begins)
 
 
-def _check_covered(table: TableName, covered: Offsets, positions: Offsets, begins: Offsets) -> None:
-    """Refuses what expired behind the first backfill where nothing has landed. Another one would add rows, and not
-    remove those whose deletes are lost."""
+def _check_unread(table: TableName, covered: Offsets, positions: Offsets, begins: Offsets) -> None:
+    """Refuses what has expired of a partition that nothing was landed of, where rows are there already, landed or read
+    by the first backfill. Another one would add rows, and not remove those whose deletes are lost."""
     for (topic, number), begin in sorted(begins.items()):
         lost = begin - covered.get((topic, number), 0)
         if lost > 0 and (topic, number) not in positions:
+            after = " after the backfill, and" if covered else ""
             raise LandingError(
-                f"{table}: {topic}, partition {number}: {lost} records expired after the backfill and before they were "
-                f"landed; {_REMEDY.format(table=table)}"
+                f"{table}: {topic}, partition {number}: {lost} records expired{after} before they were landed; "
+                f"{_REMEDY.format(table=table)}"
             )
 
 

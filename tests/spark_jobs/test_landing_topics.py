@@ -83,6 +83,7 @@ def test_topics_do_not_hold_what_is_behind_their_end_or_was_before_an_unfinished
         ({(DATA, 0): 9}, {}, "partition 0: 2 records expired before they were landed; land --rebuild ks.t"),
         ({}, {(DATA, 0): 6}, "partition 0: 7 records are landed, but it ends before.*land --rebuild ks.t"),
         ({}, {(DATA, 1): None}, "partition 1: 0 records are landed, but it ends before"),
+        ({(DATA, 2): 3}, {}, "partition 2: 3 records expired before they were landed; land --rebuild ks.t"),
     ],
 )
 def test_nothing_is_landed_behind_records_that_are_gone(
@@ -100,7 +101,7 @@ def test_what_expired_between_a_backfill_and_landing_is_told() -> None:
     for covering, positions, at in ((filled, {}, 7), (filled, POSITIONS, 7), (replace(filled, covered=None), {}, 8)):
         check_positions(TABLE, covering, positions, {**BEGINS, (DATA, 0): at}, ENDS, {})
     for place, lost in (((DATA, 0), 2), ((RANGES, 0), 9)):
-        said = rf"{place[0]}, partition 0: {lost} records expired after the backfill .*land --rebuild ks\.t"
+        said = rf"{place[0]}, partition 0: {lost} records expired after the backfill, and before .*land --rebuild ks\.t"
         with pytest.raises(LandingError, match=said):
             check_positions(TABLE, filled, {}, {**BEGINS, place: 9}, ENDS, {})
     plan = plan_table(SETTINGS, TABLE, [VERSION], filled, None, {DATA: "another"})
