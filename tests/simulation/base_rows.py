@@ -6,6 +6,7 @@ partition with static values alone: a row with the clustering key of the row bef
 
 from __future__ import annotations
 
+import functools
 import re
 import struct
 from collections.abc import Iterator, Sequence
@@ -80,6 +81,7 @@ def log_columns(history: History, added: Sequence[str]) -> dict[str, str]:
     return found | {f"cdc$deleted_elements_{name}": type_ for name, type_ in _REMOVED.items() if name in there}
 
 
+@functools.cache
 def driver_type(spelled: str) -> Any:
     """The driver's class of a type."""
     names = {"int": "Int32Type", "text": "UTF8Type", "blob": "BytesType", "timeuuid": "TimeUUIDType"}

@@ -139,12 +139,12 @@ def _columns(service: Service, table: Table, rows: dict[Identity, Row]) -> list[
     """A record has the columns of its time, and stands behind a schema record that has them."""
     found: list[str] = []
     told: dict[str, int] = {}
-    for _, record in service.records(SCHEMAS):
-        for column in table.columns:
-            definition = json.loads(record.value or b"")
-            of = f"{definition['keyspace_name']}.{definition['table_name']}"
-            if of == str(table.name) and column in {each["name"] for each in definition["columns"]}:
-                told[column] = min(record.stored_at, told.get(column, record.stored_at))
+    for _, record in service.records(SCHEMAS) if table.columns else ():
+        definition = json.loads(record.value or b"")
+        if f"{definition['keyspace_name']}.{definition['table_name']}" != str(table.name):
+            continue
+        for column in table.columns.keys() & {each["name"] for each in definition["columns"]}:
+            told[column] = min(record.stored_at, told.get(column, record.stored_at))
     for _, record in service.records(f"{NAME}.{table.name}"):
         value = {"after": None} if record.value is None else service.registry.decoded(record.value)
         if value["after"] is None:

@@ -132,7 +132,7 @@ def _members(space: Any, module: str, seen: set[int]) -> Iterator[FunctionType]:
 def _constants(mutant: Mutant, module: ModuleType) -> dict[str, Any]:
     """What the module assigns otherwise than before."""
     found: dict[str, Any] = {}
-    before = {ast.dump(node) for node in ast.parse(mutant.source).body}
+    before = {ast.dump(node) for node in ast.parse(mutant.source).body if isinstance(node, ast.Assign)}
     for node in ast.parse(mutant.changed).body:
         if isinstance(node, ast.Assign) and ast.dump(node) not in before and isinstance(node.targets[0], ast.Name):
             value = compile(ast.Expression(node.value), mutant.file, "eval")

@@ -31,6 +31,7 @@ class SimulatedRegistry(Registry):
         self.slow: dict[str, float] = {}
         self.mishaps = 0
         self._read: dict[int, Any] = {}
+        self._decoded: dict[bytes, dict[str, Any]] = {}
 
     def mend(self) -> None:
         self.refused.clear()
@@ -46,7 +47,14 @@ class SimulatedRegistry(Registry):
         )
 
     def decoded(self, value: bytes) -> dict[str, Any]:
-        """A record's value, in Avro or JSON."""
+        """A record's value, in Avro or JSON; to be looked at only. All records are asked for, as often as somebody
+        looks whether all is there."""
+        found = self._decoded.get(value)
+        if found is None:
+            found = self._decoded[value] = self._decode(value)
+        return found
+
+    def _decode(self, value: bytes) -> dict[str, Any]:
         if value[:1] != b"\x00":
             found: dict[str, Any] = json.loads(value)
             return found

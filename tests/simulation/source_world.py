@@ -6,6 +6,7 @@ independently of the code under test. Times are ms since 1970; the simulation be
 
 from __future__ import annotations
 
+import functools
 import random
 import uuid
 from collections.abc import Callable
@@ -43,7 +44,12 @@ class Row:
 
     @property
     def identity(self) -> tuple[str, str, int]:
-        return self.stream.hex(), str(uuid.UUID(bytes=self.time)), self.number
+        return self.stream.hex(), _spelled(self.time), self.number
+
+
+@functools.lru_cache(1 << 16)
+def _spelled(time: bytes) -> str:
+    return str(uuid.UUID(bytes=time))
 
 
 #: The column that goes and comes back.
