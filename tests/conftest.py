@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import uuid
@@ -49,6 +50,19 @@ for _direct in ("no_proxy", "NO_PROXY"):
 # Of ports that are chosen here and bound seconds later by a server, each process of the tests has a share of its own.
 _processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 ports.keep_to_share(int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _processes, _processes)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Eight thousand tests and what they import stay to the end: the garbage collector would look at all of them, again
+    and again, while they are gathered and during every test."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")
