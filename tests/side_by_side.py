@@ -29,6 +29,7 @@ _PORTIONS = {
         file: (file,)
         for file in (
             "tests/delivery/test_delivery_hanging_transactions.py",
+            "tests/delivery/test_delivery_spent.py",
             "tests/delivery/test_delivery_transaction.py",
             "tests/worker/test_worker_waits.py",
         )
