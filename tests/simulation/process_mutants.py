@@ -44,7 +44,7 @@ PROCESS = [
         LOOKOUT,
         "elif self._outside.lasts():",
         "elif self._outside.lasts() and not self:",
-        world(STRANDED, 62),
+        world(STRANDED, 69),
     ),
     Mutant(
         "a worker whose follower has lost its brokers ends",
@@ -223,7 +223,7 @@ PROCESS = [
         MEMBERSHIP,
         "            self._owner.lost(gone)\n",
         "            pass\n",
-        world(ROUGH, 30),
+        world(ROUGH, 32),
     ),
     Mutant(
         "slots that are revoked are let go in good order",
