@@ -44,7 +44,7 @@ class Service:
         self._about = About()
         self.background = Background(monotonic)
         self.elsewhere = Elsewhere(monotonic)
-        #: What is told by any thread, as are ``tenants``: both are replaced as a whole, never changed.
+        #: What is told by any thread, as are ``tenants`` and ``children``: they are replaced as a whole, never changed.
         self.orders = list(orders)
         self.tenants = {order.configuration.group: Tenant(order.configuration.connector.name) for order in self.orders}
         self.children: dict[int, Child] = {}

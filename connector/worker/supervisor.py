@@ -213,7 +213,7 @@ class Supervisor(Service):
         child = started(self._command, known, self._messages.put, self._monotonic())
         if order.index in self._last:
             child.status, child.status_at = self._last[order.index]
-        self.children[order.index] = child
+        self.children = {**self.children, order.index: child}
 
     def _take_reports(self) -> None:
         until = time.monotonic() + LOOK_SECONDS
@@ -276,7 +276,7 @@ class Supervisor(Service):
         """What an end means: another start (None), or the end of everything."""
         self._drain(child)
         self._keep_topics(child)
-        del self.children[child.index]
+        self.children = {index: each for index, each in self.children.items() if index != child.index}
         if child.status is not None:
             self._last[child.index] = (child.status, child.status_at)
         self.background.task(REPORTS, f"worker {child.index}").dismiss()

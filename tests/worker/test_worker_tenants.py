@@ -108,8 +108,11 @@ def state(supervisor: Supervisor, name: str) -> str:
 
 def test_a_connector_that_ends_again_and_again_ends_no_other(service: Any) -> None:
     supervisor, statuses = service("works", "fails")
+    looked_at = supervisor.children
+    as_it_was = dict(looked_at)
     until(lambda: supervisor.restarts > CRASH_LOOP, what="many ends")
     until(lambda: state(supervisor, "works") == "RUNNING", what="the other one")
+    assert looked_at == as_it_was, "threads that answer somebody may be in the middle of it"
     assert not statuses and state(supervisor, "fails") == "WAITING"
     assert supervisor.status().connectors["works"].restarts == 0
     until(lambda: "no rights" in (supervisor.status().waiting_for or ""), what="the cause")
