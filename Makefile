@@ -43,7 +43,7 @@ demo: needed ## the whole way on this machine (ARGS='--rows 5000')
 test: needed $(TEST_JARS) ## all gates and tests (ARGS='tests/cli -k help')
 	@# Once, before each of the processes would do it.
 	@.venv/bin/python -m compileall -q -j 2 -x '/test_[^/]*$$' connector embedded scylla_cdc smt spark_jobs tests
-	@.venv/bin/python -m pytest --numprocesses=4 $(ARGS)
+	@.venv/bin/python -m pytest --numprocesses=5 $(ARGS)
 
 # The password is taken from SCYLLA_PASSWORD in the environment, where USER is somebody else.
 .PHONY: real
