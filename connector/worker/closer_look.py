@@ -48,7 +48,7 @@ class CloserLook:
         if configuration is None:
             return None
         status, reported = self._supervisor.status(), reported_workers(configuration)
-        here = {child.pid for child in list(self._supervisor.children.values())}
+        here = {child.pid for child in self._supervisor.children.values()}
         workers = [
             {
                 "worker": each.worker,
@@ -109,8 +109,7 @@ class CloserLook:
         return next((each for each in known if each.connector.name == connector), None)
 
     def _children(self, configuration: Configuration) -> list[Child]:
-        children = list(self._supervisor.children.values())
-        return [child for child in children if child.group == configuration.group]
+        return [child for child in self._supervisor.children.values() if child.group == configuration.group]
 
 
 def merged(told: Mapping[int, StreamsMessage | None]) -> tuple[int, list[dict[str, Any]]]:

@@ -83,7 +83,7 @@ class Service:
     def topics(self, connector: str) -> list[str]:
         """That records were written to, by its workers and those before them."""
         former = self.former_topics.get(connector, frozenset())
-        mine = [child for child in list(self.children.values()) if child.own and child.connector == connector]
+        mine = [child for child in self.children.values() if child.own and child.connector == connector]
         return sorted(former.union(*(child.status.topics for child in mine if child.status is not None)))
 
     def held(self) -> dict[str, str]:
@@ -96,7 +96,7 @@ class Service:
         }
 
     def _last_words(self, group: str) -> list[WorkerStatus]:
-        running = {index: child.status for index, child in list(self.children.items()) if child.status is not None}
+        running = {index: child.status for index, child in self.children.items() if child.status is not None}
         last = {index: status for index, (status, _) in list(self._last.items())}
         return [status for index, status in (last | running).items() if index in self.workers_of(group)]
 
@@ -118,7 +118,7 @@ class Service:
     def status(self) -> ServiceStatus:
         """What all workers of this process say."""
         numbers = self._numbers
-        children = [child for child in list(self.children.values()) if child.index in numbers]
+        children = [child for child in self.children.values() if child.index in numbers]
         present = {child.index for child in children}
         # What a worker said last stands until its successor says something: no figure vanishes with a process.
         gone = [(index, *last) for index, last in list(self._last.items()) if index in numbers - present]
@@ -182,7 +182,7 @@ class Service:
     def _silent(self) -> list[Configuration]:
         """Connectors of which a worker that runs, or should, has said nothing for a while."""
         said = {index: at for index, (_, at) in list(self._last.items())}
-        said |= {child.index: child.status_at for child in list(self.children.values()) if child.status is not None}
+        said |= {child.index: child.status_at for child in self.children.values() if child.status is not None}
         old = {index for index, at in said.items() if self._age(at) >= SILENT_SECONDS}
         held = self.held()
         silent = [each.configuration for each in self.orders if each.index in old]

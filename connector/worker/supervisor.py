@@ -116,7 +116,7 @@ class Supervisor(Service):
                 self._take_reports()
                 self._goes_on()
                 self._look_after()
-                for child in list(self.children.values()):
+                for child in self.children.values():
                     code = child.process.poll()
                     if code is not None:
                         ended = self._ended(child, code)
@@ -138,12 +138,12 @@ class Supervisor(Service):
 
     def kill(self) -> None:
         """A second signal: nothing is waited for."""
-        for child in list(self.children.values()):
+        for child in self.children.values():
             child.process.kill()
 
     def _leftovers(self) -> list[Child]:
         numbers = self._numbers
-        return [child for child in list(self.children.values()) if child.index not in numbers]
+        return [child for child in self.children.values() if child.index not in numbers]
 
     def end_leftovers(self) -> None:
         """Workers of connectors that are no more, or are another now."""
@@ -159,8 +159,7 @@ class Supervisor(Service):
 
     def own_statuses(self) -> list[WorkerStatus]:
         """What the workers that run now said last."""
-        children = list(self.children.values())
-        return [child.status for child in children if child.own and child.status is not None]
+        return [child.status for child in self.children.values() if child.own and child.status is not None]
 
     def tell_tables(self) -> None:
         """Workers whose orders name other tables than they were told; those that have not reported are told then."""
@@ -226,7 +225,7 @@ class Supervisor(Service):
 
     def _look_after(self) -> None:
         """A worker that says nothing hangs, or sits in a call that does not come back."""
-        for child in list(self.children.values()):
+        for child in self.children.values():
             silent = self._silence(child.heard)
             patience = ENDING_SECONDS if child.renewed else SILENT_SECONDS if child.own else STARTING_SECONDS
             if child.waiting is None and silent >= patience:
