@@ -129,13 +129,31 @@ def _json(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
         if Path(file).suffix.lower() in _PROGRAMS:
             hint = "give the JSON that it posts to Kafka Connect; of a shell's script it is read"
             return [], [Problem("file", "Is a program, and only running it tells what it posts", None, hint, file)]
-        place = f"line {error.lineno}, column {error.colno}"
-        return [], [Problem("JSON", f"Is not JSON: {error.msg} at {place}", None, template_hint(text), file)]
+        said, advice = _no_json(text, error)
+        return [], [Problem("JSON", f"Is not JSON: {said}", None, advice or template_hint(text), file)]
     except UnicodeEncodeError:
         return [], [Problem("JSON", "Holds a text that is none: half of a \\u pair (\\ud800 to \\udfff)", file=file)]
     except RecursionError:
         return [], [Problem("JSON", "Is not JSON that can be read: nested too deeply", file=file)]
     return [found], []
+
+
+def _no_json(text: str, error: json.JSONDecodeError) -> tuple[str, str | None]:
+    """What is wrong, and what to do where it is what people write who take it for JSON."""
+    if not text.strip():
+        return "it is empty", None
+    before, rest = text[: error.pos].rstrip(), text[error.pos :].lstrip(" \t\r\n,")
+    if rest.startswith(("//", "/*", "#")):
+        line = text.count("\n", 0, len(text) - len(rest)) + 1
+        return f"there is a comment in line {line}", "JSON has none: leave it out, YAML takes those that begin with #"
+    if rest[:1] in ("}", "]") and "," in (before[-1:], text[error.pos : error.pos + 1]):
+        line = before.count("\n") + 1
+        return f"the last comma of line {line} has nothing behind it", "leave it out"
+    if rest.startswith("'"):
+        return f"a text in single quotes in line {error.lineno}", "JSON has double ones"
+    if error.msg == "Extra data":
+        return f"something stands behind its end, in line {error.lineno}", "a file for each of several configurations"
+    return f"{error.msg} at line {error.lineno}, column {error.colno}", None
 
 
 def _yaml(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:

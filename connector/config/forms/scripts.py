@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from connector.config.forms.json_makers import with_json_written_out
 from connector.config.forms.loops import unrolled
 from connector.config.forms.posted_names import posted_name
 from connector.config.forms.script_variables import MADE, ScriptVariables
@@ -21,7 +22,10 @@ from connector.config.substitution import Variables
 from connector.errors import Problem
 
 _BEGIN = re.compile(r"\{\s*\\?\"")
-_POSTED = re.compile(r"(?:-d|--data(?:-raw|-binary|-ascii)?|--json|--upload-file|-T)[ =]*[\"']?@?([\w./~\-]+\.json)\b")
+_POSTED = re.compile(
+    r"(?:-d|--data(?:-raw|-binary|-ascii)?|--json|--upload-file|-T|<|\bcat[ \t]|[ \t](?=@))"
+    r"[ =]*[\"']?@?([\w./~\-]+\.json)\b"
+)
 _COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 #: In single quotes: what leaves them for something that the shell puts there.
 _LEAVES = re.compile(
@@ -49,7 +53,7 @@ def posted_connectors(text: str, environ: Mapping[str, str]) -> list[Wrapped]:
     """What has a `connector.class`, in order, each once. A `PUT` has the name in its address alone. ``text`` has no
     comments any more."""
     found: list[Wrapped] = []
-    text = unrolled(text, environ)
+    text = with_json_written_out(unrolled(text, environ))
     text = _LEAVES.sub(_Leaving(ScriptVariables(text, environ)), text)
     text = _BARE.sub(r"\1\2\1\3\1", text.replace(r"'\''", "'"))
     script, before = ScriptVariables(text, environ), 0
