@@ -27,6 +27,8 @@ SUFFIX = "-scylla-cdc"
 _STORAGE = ("offset.storage.topic", "status.storage.topic", "offsets.storage.topic")
 _IDLE = ("has no effect", "belongs in", "unknown property, ignored")
 _PROCESSES_PER_CORE = 2
+#: What the Java connector itself has called otherwise since its version 1.2.3, without another meaning.
+_RENAMED = {"scylla.name": "topic.prefix"}
 
 
 class Verdict(StrEnum):
@@ -71,19 +73,38 @@ def migrate_connector(
     """What becomes of a connector's file, and of the worker's beside it."""
     findings, given = Findings(), deepcopy(document)
     worker = deepcopy(worker)
+    renamed = [line for old, new in _RENAMED.items() for line in _renamed(given, old, new)]
     environ = {name: text for name, text in os.environ.items() if not name.startswith("CONNECT_")}
     configuration = None
     try:
         configuration = load(given, worker, environ, transform_check=transform_check, findings=findings)
     except ConfigurationError as error:
         findings.problems += [problem for problem in error.problems if problem not in findings.problems]
-    migrated = Migrated(given, configuration=configuration)
+    migrated = Migrated(given, renamed, configuration=configuration)
     _judge(migrated, findings)
     _tasks(migrated, worker, cores)
     migrated.lines += _silent_changes(migrated)
     of_worker = Migrated(worker)
     _judge(of_worker, findings)
     return migrated, of_worker
+
+
+def _renamed(document: Document, old: str, new: str) -> Iterable[Line]:
+    """A file for a version of the Java connector that knew a property by its old name alone."""
+    if old not in document.written or new in document.written:
+        return
+    document.put(new, document.written.pop(old))
+    del document.texts[old]
+    file = document.file
+    yield Line(
+        file, old, Verdict.CHANGED, f"{new} is written in its place, as it is called since 1.2.3: topics are as before"
+    )
+    if "scylla.local.dc" not in document.written:
+        text = (
+            "up to 1.2.2 Java asked the datacenter of the first contact point alone, here nodes of all are asked: set "
+            "scylla.local.dc where there are several"
+        )
+        yield Line(file, "(scylla.local.dc)", Verdict.CHANGED, text)
 
 
 def _judge(one: Migrated, findings: Findings) -> None:

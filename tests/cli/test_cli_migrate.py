@@ -201,8 +201,22 @@ def test_what_is_impossible_stays_to_be_mended(migrate: Any, tmp_path: Path, cap
 
 def test_what_is_missing_is_impossible(migrate: Any) -> None:
     without = {name: text for name, text in ORDERS.items() if name != "topic.prefix"}
-    verdict, text = migrate(connector={**without, "scylla.name": "shop"}).verdict("topic.prefix")
-    assert verdict == "impossible" and "rename scylla.name" in text
+    verdict, text = migrate(connector={**without, "database.server.name": "shop"}).verdict("topic.prefix")
+    assert verdict == "impossible" and "rename database.server.name" in text
+
+
+def test_a_file_of_a_java_connector_before_1_2_3_is_renamed(migrate: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("PREFIX", "shop")
+    old = {"scylla.name": "${env:PREFIX}", **{name: text for name, text in ORDERS.items() if name != "topic.prefix"}}
+    answer = migrate("--to", tmp_path / "new", connector=old)
+    assert answer.status == 0
+    assert answer.verdict("scylla.name")[0] == "changed" and answer.verdict("topic.prefix") == ("kept", "")
+    assert "datacenter of the first contact point" in answer.verdict("(scylla.local.dc)")[1]
+    assert "to __debezium-heartbeat.shop every" in answer.verdict("(heartbeat.interval.ms)")[1]
+    config = json.loads((tmp_path / "new" / "orders.json").read_text())["config"]
+    assert config["topic.prefix"] == "${env:PREFIX}" and "scylla.name" not in config
+    both = migrate(connector={**ORDERS, "scylla.name": "of old", "scylla.local.dc": "dc1"})
+    assert both.verdict("scylla.name")[0] == "no effect"
 
 
 def test_references_are_kept_as_they_are_written(migrate: Any, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
