@@ -139,7 +139,14 @@ def _is_login_module(name: str, text: str) -> bool:
     return "jaas" in name.lower() or "LoginModule" in text
 
 
+def login_text(text: str) -> str:
+    """A login configuration all of whose quotes stand behind backslashes, without these: a variable of Connect's images
+    becomes a line of a ``.properties`` file, where Java reads ``\\"`` as a quote."""
+    return re.sub(r"\\(.)", r"\1", text) if '\\"' in text and not re.search(r'(?<!\\)"', text) else text
+
+
 def _login_options(text: str) -> Iterator[str]:
+    text = login_text(text)
     for option, *values in _JAAS_VALUE.findall(text):
         value = next((each for each in values if each), "")
         if not _PUBLIC_OPTION.match(option) and not _PLAIN.fullmatch(value):
@@ -152,7 +159,7 @@ def _login_options(text: str) -> Iterator[str]:
 
 def _parts(name: str, text: str) -> Iterator[str]:
     if _is_login_module(name, text):
-        yield from (value for _, *values in _JAAS_VALUE.findall(text) for value in values)
+        yield from (value for _, *values in _JAAS_VALUE.findall(login_text(text)) for value in values)
         return
     if is_secret_name(name):
         if re.search(r"user[._-]?info", name, re.IGNORECASE):

@@ -171,7 +171,9 @@ def test_a_long_word_costs_no_time(word: str) -> None:
 def test_options_behind_a_long_word_are_still_secret() -> None:
     learn("what.is.this", f"{'9' * 2_000}.token=canary-one --pass='canary-two'")
     learn("sasl.jaas.config", "Module required a=b;cc.password = 'canary-three'")
-    assert not {"canary-one", "canary-two", "canary-three"} & {*scrub("canary-one canary-two canary-three").split()}
+    learn("sasl.jaas.config", r"Module required username=\"u\" password=\"canary four\";")
+    text = "canary-one canary-two canary-three canary four"
+    assert "canary" not in scrub(text)
 
 
 @pytest.mark.parametrize("name", ["what.is.this", "scylla.password", "sasl.jaas.config"])

@@ -273,6 +273,8 @@ def test_login_mistakes(given: dict[str, str], name: set[str]) -> None:
 
 def test_jaas() -> None:
     assert parse_jaas('a.b.C optional x="1 \\\\ 2" y=z;') == ("C", {"x": "1 \\ 2", "y": "z"})
+    # As a variable of Connect's images has it, which write it into a .properties file.
+    assert parse_jaas(r"a.b.C required x=\"1 2\" y=\"\\\"q\\\\\";") == ("C", {"x": "1 2", "y": '"q\\'})
 
 
 def test_stores_become_pem_in_memory() -> None:

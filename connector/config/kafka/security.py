@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 
 from connector.config.kafka.oauth import OAUTH_HANDLERS, OAUTH_NAMES, Report, translate_oauth
+from connector.config.secret import login_text
 from connector.config.tls import KeystoreError, openssl_cipher_name, read_certificates, read_identity
 from connector.suggestions import did_you_mean
 
@@ -93,7 +94,7 @@ class JaasError(ValueError):
 
 def parse_jaas(text: str) -> tuple[str, dict[str, str]]:
     """The simple name of the login module and its options."""
-    match = _JAAS.fullmatch(text)
+    match = _JAAS.fullmatch(login_text(text))
     if not match:
         raise JaasError('Must be of the form <module class> required <option>="<value>" …;')
     options = {}
