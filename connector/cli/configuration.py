@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from connector.config import Configuration, Source, is_worker_document, load, of_kind, read_documents
@@ -78,6 +78,16 @@ def definitions(args: argparse.Namespace) -> list[dict[str, str]]:
 def load_beside(config: Mapping[str, str], worker: Path | None) -> Configuration:
     """A connector that came through the API, beside a worker's file."""
     return _load(dict(config), worker, "connector")
+
+
+def as_it_was_read(
+    configurations: Sequence[Configuration], args: argparse.Namespace
+) -> Callable[[str], Configuration | None]:
+    """By the name of a connector of the line: it is loaded once more, as its file was now, with what its references
+    name by then."""
+    read = zip(configurations, definitions(args), strict=False)
+    written = {configuration.connector.name: definition for configuration, definition in read}
+    return lambda name: load_beside(written[name], args.worker) if name in written else None
 
 
 def load_worker(worker: Path | None) -> Configuration:

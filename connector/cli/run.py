@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from connector.cli.configuration import (
     add_configurations_arguments,
+    as_it_was_read,
     definitions,
     load_beside,
     load_configurations,
@@ -96,6 +97,7 @@ class RunCommand:
             from connector.worker.connectors import Connectors
             from connector.worker.order import WorkerOrder
             from connector.worker.processes import Processes, process_id
+            from connector.worker.renewal import Renewal
             from connector.worker.shared_state import SharedState
             from connector.worker.slots import positions_of_others
             from connector.worker.steering import Steering
@@ -132,13 +134,16 @@ class RunCommand:
         if by_api:
             load = partial(load_beside, worker=args.worker)
             connectors = Connectors(supervisor, shared, load, count, order, checks, positions_of_others, stop)
-        cluster = ConnectCluster(
-            supervisor, steering, shared, lambda config: problems_of(config, args.worker), worker, connectors
-        )
-        if connectors is None:
-            shared.start(steering.wish, told=cluster.told)
+            renewal = connectors.renewal
         else:
-            shared.start(steering.wish, connectors.take, cluster.told)
+            renewal = Renewal(supervisor, as_it_was_read(configurations, args), threading.Lock())
+        validate = partial(problems_of, worker=args.worker)
+        cluster = ConnectCluster(supervisor, steering, shared, validate, worker, connectors, renewal.renew)
+        directed = partial(renewal.directed, steering.wish)
+        if connectors is None:
+            shared.start(directed, told=cluster.told)
+        else:
+            shared.start(directed, connectors.take, cluster.told)
         cluster.worker_id, address = socket.gethostname(), ""
         if args.http_port is not None:
             with quick_imports():
@@ -165,7 +170,8 @@ class RunCommand:
         elif len(configurations) > 1:
             # None waits for another one's servers, nor ends for what they object to.
             for configuration in configurations:
-                supervisor.prepare(configuration, partial(Preparation, configuration, stop, checks))
+                once_more = partial(renewal.checked, checks)
+                supervisor.prepare(configuration, partial(Preparation, configuration, stop, once_more))
         else:
             problems, noted = checks(configurations[0], stop, supervisor)
             if problems:

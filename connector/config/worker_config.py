@@ -119,6 +119,12 @@ class Configuration(Part):
         alike = other.with_tables(tables, self.written_tables).but(notices=self.notices, warnings=self.warnings)
         return self == alike and tables != other.connector.reading.tables
 
+    def is_written_as(self, other: Configuration) -> bool:
+        """Whether nothing differs but what references name, and secrets."""
+        mine, others = self.worker, other.worker
+        alike = (self.connector.written, mine.given) == (other.connector.written, others.given)
+        return alike and _plain(mine.values) == _plain(others.values)
+
     def fingerprint(self) -> str:
         """Tells workers with different configurations apart; secrets are left out."""
         shared = {name: value for name, value in self.worker.values.items() if name not in _OF_ONE_RUN}

@@ -84,8 +84,11 @@ class ConnectCluster:
         validate: Validate,
         worker: Configuration,
         defined: Connectors | None = None,
+        renew: Callable[[str], None] = lambda connector: None,
     ) -> None:
-        """``worker`` is of its worker file: its connector does not matter. ``defined``: those that came by the API."""
+        """``worker`` is of its worker file: its connector does not matter. ``defined``: those that came by the API.
+        ``renew``: called with a connector before workers of it are started again."""
+        self._renew = renew
         self._service, self._restarts, self._wishes, self._validate = service, restarts, wishes, validate
         self._worker, self._defined = worker, defined
         self.worker_id = ""
@@ -206,6 +209,7 @@ class ConnectCluster:
         """Of this process, with the numbers that its tasks have here."""
         if self._defined is not None and itself:
             self._defined.load_again(connector)
+        self._renew(connector)
         configuration, status = self._configuration(connector), self._service.status()
         if configuration is None:
             return

@@ -21,6 +21,7 @@ from connector.pauses import doubled
 from connector.secrets import MASK
 from connector.worker.holding import Target
 from connector.worker.order import WorkerOrder
+from connector.worker.renewal import Renewal
 from connector.worker.shared_state import SharedState
 from connector.worker.supervisor import Supervisor
 from connector.worker.tenants import Checks, Preparation, Tenant
@@ -71,6 +72,7 @@ class Connectors:
         self._numbers = itertools.count()
         self._one_at_a_time = threading.Lock()
         self._tries = False
+        self.renewal = Renewal(self.supervisor, self._as_defined, self._one_at_a_time)
 
     def take(self, name: str, config: Mapping[str, str] | None) -> None:
         """A definition that was made, here or in another process; None: the connector is no more."""
@@ -132,6 +134,11 @@ class Connectors:
             raise ConfigurationError([Problem("name", f"it is defined as {name}", configuration.connector.name)])
         return configuration
 
+    def _as_defined(self, name: str) -> Configuration | None:
+        """Once more. Of a definition that cannot be used `load_again` takes care."""
+        config = None if name in self.broken else self.given.get(name)
+        return None if config is None else self._loaded(name, config)
+
     def _run(self, name: str, configuration: Configuration, attempts: int = 1) -> None:
         before = self._runs(configuration)
         if before is not None and (why := self._not_to_be_begun(before, configuration)):
@@ -145,7 +152,8 @@ class Connectors:
         else:
             orders = [self.order(configuration, next(self._numbers)) for _ in range(self.count(configuration))]
             tenant = Tenant(name, target=self.shared.target(name))
-            tenant.prepare(partial(Preparation, configuration, self.stop, self.checks))
+            checks = partial(self.renewal.checked, self.checks)
+            tenant.prepare(partial(Preparation, configuration, self.stop, checks))
             self._admit(tenant, orders)
         # Behind that: who sees nothing broken sees the new one.
         if self.broken.pop(name, None) is not None:
