@@ -62,6 +62,21 @@ _REFUSED = {
     "CloudEventsConverter": "CloudEvents are not written here",
     "BinaryDataConverter": "ByteArrayConverter is Kafka Connect's own",
 }
+#: Converters of registries that have an API of their own, by the beginning of their names: whose, and what to do.
+_OF_OTHER_REGISTRIES = {
+    "io.apicurio.": (
+        "Apicurio's",
+        f"{AVRO_CLASS} with schema.registry.url=http://HOST:8080/apis/ccompat/v7, which Apicurio has too",
+    ),
+    "com.amazonaws.": (
+        "AWS Glue's",
+        f"{JSON_CLASS}, or {AVRO_CLASS} with a registry that has Confluent's API; Glue has none",
+    ),
+    "com.microsoft.azure.": (
+        "Azure's",
+        f"{JSON_CLASS}, or {AVRO_CLASS} with a registry that has Confluent's API; Event Hubs has none",
+    ),
+}
 _PREFIX = "PrefixSchemaIdSerializer"
 SUPPORTED = f"{JSON_CLASS}, {AVRO_CLASS}, or one of single values such as StringConverter"
 
@@ -266,9 +281,9 @@ def converter_kind(class_name: str) -> ConverterKind:
     if kind:
         return kind
     short = _short(class_name)
-    if class_name.strip().lower().startswith("io.apicurio."):
-        hint = f"{AVRO_CLASS} with schema.registry.url=http://HOST:8080/apis/ccompat/v7, which Apicurio has too"
-        raise Invalid("Apicurio's converters are not supported: its own API is not spoken here", hint)
+    for prefix, (whose, hint) in _OF_OTHER_REGISTRIES.items():
+        if class_name.strip().lower().startswith(prefix):
+            raise Invalid(f"{whose} converters are not supported: its own API is not spoken here", hint)
     for refused, reason in _REFUSED.items():
         if short.lower() in (refused.lower(), refused.removesuffix("Converter").lower()):
             raise Invalid(f"{refused} is not supported: {reason}", SUPPORTED)

@@ -73,12 +73,12 @@ IMPOSSIBLE = (
         "apply them behind Kafka, or leave them out",
     ),
     (
-        "converters of Protobuf, JSON Schema and CloudEvents",
+        "converters of Protobuf, JSON Schema and CloudEvents, of AWS Glue's registry and of Azure's",
         "records would look different",
         "`JsonConverter` or `AvroConverter`",
     ),
     (
-        "providers of secrets other than environment, file and directory",
+        "providers of secrets other than the environment, files, directories, Vault and AWS Secrets Manager",
         "the secret cannot be looked up",
         "have it written into a file or a variable",
     ),

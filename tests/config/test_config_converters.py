@@ -42,9 +42,19 @@ def test_converters_that_are_refused_with_a_reason(name: str) -> None:
     assert "JsonConverter" in str(found.suggestion)
 
 
-def test_apicurios_converters_are_answered_with_the_api_that_both_speak() -> None:
-    found = problem({"value.converter": "io.apicurio.registry.utils.converter.AvroConverter"})
-    assert "Apicurio" in found.problem and "/apis/ccompat/" in str(found.suggestion)
+@pytest.mark.parametrize(
+    ("name", "whose", "hint"),
+    [
+        ("io.apicurio.registry.utils.converter.AvroConverter", "Apicurio's", "/apis/ccompat/"),
+        ("com.amazonaws.services.schemaregistry.kafkaconnect.AWSKafkaAvroConverter", "AWS Glue's", "Glue has none"),
+        ("com.amazonaws.services.schemaregistry.kafkaconnect.protobuf.ProtobufSchemaConverter", "AWS Glue's", "Json"),
+        ("com.microsoft.azure.schemaregistry.kafka.connect.avro.AvroConverter", "Azure's", "Event Hubs has none"),
+    ],
+)
+def test_converters_of_registries_with_an_api_of_their_own(name: str, whose: str, hint: str) -> None:
+    found = problem({"value.converter": name})
+    assert found.problem == f"{whose} converters are not supported: its own API is not spoken here"
+    assert hint in str(found.suggestion)
 
 
 def test_registry() -> None:
