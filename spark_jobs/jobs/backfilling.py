@@ -135,7 +135,7 @@ class Filling:
         layout = landed.prepare(begun)
         register_functions(self.session, layout)
         counts = new_counts(self.session)
-        plan_of_reading = read_plan(layout, source, left_out, ending=not layout.images, hidden=True)
+        plan_of_reading = read_plan(layout, source, left_out, ending=not layout.images, to_land=True)
         made = dead = 0
         for span in self._spans(begun.filled_to):
             rows = read_source(self.session, self.access, plan_of_reading, span, self._tasks(), counts)
@@ -160,7 +160,7 @@ class Filling:
         layout, parcels = known.layout(), Parcels(landed)
         register_functions(self.session, layout)
         counts = new_counts(self.session)
-        reading = read_plan(layout, source, left_out, ending=not layout.images, hidden=True)
+        reading = read_plan(layout, source, left_out, ending=not layout.images, to_land=True)
         waiting = parcels.waiting()
         filled_to = known.filled_to if known.backfilled == left_out else None
         if waiting and waiting[-1].continues(known, left_out):
@@ -259,6 +259,15 @@ def _check_same(table: TableName, known: Known, source: SourceTable) -> None:
         raise LandingError(
             f"{table}: the source's table is not the landed one (it was re-created); "
             "run backfill when the connector has published the new one"
+        )
+    told = known.source or known.definitions[-1]
+    ours = {column.name: column.type for column in told.columns}
+    # A CQL file has no columns that its records do not carry.
+    theirs = [column for column in source.columns if not column.is_key and (noted is not None or column.name in ours)]
+    if new := sorted(f"{each.name} {each.type.cql()}" for each in theirs if ours.get(each.name) != each.type):
+        raise LandingError(
+            f"{table}: the source has {', '.join(new)}, of which the landed table's definition does not know yet; run "
+            "backfill when land has it from the schemas topic, or correct table.definitions"
         )
 
 

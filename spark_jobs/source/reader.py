@@ -8,8 +8,9 @@ through the driver but the ranges.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from pyspark.sql.types import StructType
 from connector.changes import TableDescription
 from connector.errors import LandingError
 from connector.source import BaseQuery, Row, SecondLooks, TokenRange, base_query, dealt, read_keys, scan
-from connector.values import CqlType, MapType, UserType, split_fields
+from connector.values import CqlType, ListType, MapType, SetType, UserType, split_fields
 from spark_jobs.config import Settings
 from spark_jobs.functions import element_rows, order_bytes, tie_bytes
 from spark_jobs.model import PARTITION, ROW, Cell, Elements, Layout, Stored, quoted, stored_type
@@ -86,45 +87,36 @@ def read_plan(
     description: TableDescription,
     skipped: Sequence[str] = (),
     ending: bool = False,
-    hidden: bool = False,
+    to_land: bool = False,
 ) -> ReadPlan:
-    """What to read: the columns that both the landed table and the source have, with the same type, with ``hidden``
-    also those that nobody is shown. With ``ending`` also when cells will end that have a TTL."""
-    sourced = {column.name: column for column in description.columns if not column.is_key}
+    """What to read: the columns that both the landed table and the source have, with the same type. With ``ending``
+    also when cells will end that have a TTL. ``to_land``: also columns that nobody is shown, and those that are shown
+    with an earlier type: what is read of them is stored where records of the source's type are."""
+    sourced = {column.name: column.type for column in description.columns if not column.is_key}
     landed = {column.name: column for column in layout.definition.columns if column.kind in ("static", "regular")}
-    if hidden:
-        unseen = {cell.column for cell in layout.cells if cell.hidden}
-        unseen |= {part.column for part in layout.elements if part.hidden}
-        landed = {column.name: column for column, _ in layout.recorded if column.name in unseen} | landed
-    common = [
-        name
-        for name, column in landed.items()
-        if name in sourced and sourced[name].type == column.type and name not in skipped
-    ]
+    known = {column.name: column for column, _ in layout.recorded} | landed if to_land else landed
+    common = [name for name in known if name in sourced and name not in skipped]
+    if not to_land:
+        common = [name for name in common if sourced[name] == landed[name].type]
     keys = (*description.partition_key, *description.clustering_key)
     if [key.type for key in layout.keys] != [column.type for column in keys]:
         raise LandingError(
             f"{layout.definition.name}: the primary key differs from the source's; was the table re-created?"
         )
+    cells, elements = _as_sourced(layout, {name: sourced[name] for name in common})
+    read = {cell.column for cell, _ in cells} | {part.column for part in elements}
+    common = [name for name in common if name in read]
     query = base_query(description, common, ending)
     place = {name: at for at, name in enumerate(query.columns)}
     times = {name: len(query.columns) + at for at, name in enumerate(query.timed)}
-    cells = tuple(cell for cell in layout.cells if cell.column in common)
-    elements = tuple(part for part in layout.elements if part.column in common)
     parts: list[Part] = []
     for at, key in enumerate(layout.keys):
         of = ROW if key.clustering else 0
         parts.append(Part(key.value, stored_type(key.type), at, key.type, "value", of))
         if key.identity_kind in ("order", "tie"):
             parts.append(Part(key.identity, "binary", at, key.type, key.identity_kind, of))
-    for cell in cells:
-        of, at, type_ = PARTITION if cell.static else ROW, place[cell.column], cell.stored.type
-        field = -1
-        if cell.field is not None:
-            whole = landed[cell.column].type
-            assert isinstance(whole, UserType)
-            field = [name for name, _ in whole.fields].index(cell.field)
-            type_ = whole
+    for cell, field in cells:
+        of, at, type_ = PARTITION if cell.static else ROW, place[cell.column], sourced[cell.column]
         parts.append(Part(cell.stored.value, stored_type(cell.stored.type), at, type_, "value", of, field))
         if cell.stored.tie:
             parts.append(Part(cell.stored.tie, "binary", at, type_, "tie", of, field))
@@ -139,8 +131,36 @@ def read_plan(
         parts.append(
             Part(part.stored.elements, kind, place[part.column], part.type, "elements", of, stored=part.stored)
         )
-    statics = tuple(place[name] for name in common if landed[name].kind == "static")
-    return ReadPlan(query, tuple(parts), len(layout.clustering), statics, cells, elements)
+    statics = tuple(place[name] for name in common if known[name].kind == "static")
+    return ReadPlan(query, tuple(parts), len(layout.clustering), statics, tuple(cell for cell, _ in cells), elements)
+
+
+def _as_sourced(layout: Layout, sourced: Mapping[str, CqlType]) -> tuple[list[tuple[Cell, int]], tuple[Elements, ...]]:
+    """The cells and collections of these columns where values of these types are stored; of a user type's field with
+    its place among the fields, which keep theirs when they are renamed."""
+    cells: list[tuple[Cell, int]] = []
+    seen: Counter[str] = Counter()
+    for cell in layout.cells:
+        if (type_ := sourced.get(cell.column)) is None:
+            continue
+        field = -1
+        if cell.field is not None:
+            field, fields = seen[cell.column], type_.fields if isinstance(type_, UserType) else ()
+            seen[cell.column] += 1
+            if field >= len(fields):
+                continue
+            type_ = fields[field][1]
+        cells += [(replace(cell, stored=stored), field) for stored in _stored_as(cell, type_)]
+    elements: list[Elements] = []
+    for part in layout.elements:
+        for stored in _stored_as(part, sourced[part.column]) if part.column in sourced else ():
+            assert isinstance(stored.type, ListType | SetType | MapType)
+            elements.append(replace(part, type=stored.type, stored=stored))
+    return cells, tuple(elements)
+
+
+def _stored_as(part: Cell | Elements, type_: CqlType) -> list[Stored]:
+    return [stored for stored in (part.stored, *part.older) if stored.type == type_][:1]
 
 
 def end_name(stored: Stored) -> str:

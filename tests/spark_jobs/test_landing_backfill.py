@@ -179,11 +179,16 @@ def _interrupted(source: SourceTables, name: str, monkeypatch: pytest.MonkeyPatc
     assert known is not None and known.filled_to == spans[0][-1][1]
 
 
-def test_columns_that_a_frozen_table_leaves_out_are_read_all_the_same(
+def test_columns_that_a_frozen_table_leaves_out_or_keeps_otherwise_are_read_all_the_same(
     spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str
 ) -> None:
-    """Rows exist by them, and who thaws the table is shown them: they were null for good."""
-    cql.execute("CREATE TABLE t (p int, c int, v int, PRIMARY KEY (p, c))")
+    """Rows exist by them, and who thaws the table is shown them: they were null for good. So were those whose type had
+    become another one, which the table shows."""
+    cql.execute(f"CREATE TYPE {keyspace}.addr (street text, no int)")
+    cql.execute(
+        "CREATE TABLE t (p int, c int, v int, a addr, f frozen<addr>, m map<int, frozen<addr>>, x ascii, "
+        "PRIMARY KEY (p, c))"
+    )
     table, name = TableName(keyspace, "t"), f"{keyspace}.t"
     source = SourceTables(spark, scylla, warehouse, [name])
     frozen = source.configured(warehouse, **{"schema.evolution": "freeze"})
@@ -191,12 +196,23 @@ def test_columns_that_a_frozen_table_leaves_out_are_read_all_the_same(
     landed.prepare(plan_table(frozen, table, versions, None).known)
     for column in ("s text static", "n int", "e set<int>"):
         cql.execute(f"ALTER TABLE t ADD {column}")
+    cql.execute(f"ALTER TYPE {keyspace}.addr ADD zip int")
+    cql.execute("ALTER TABLE t ALTER x TYPE text")
     cql.execute("INSERT INTO t (p, s) VALUES (1, 'alone')")
+    whole = "{street: 's', no: 1, zip: 3}"
     cql.execute("INSERT INTO t (p, c, v, n, e) VALUES (2, 1, 1, 7, {3})")
+    cql.execute(f"INSERT INTO t (p, c, a, f, m, x) VALUES (3, 1, {whole}, {whole}, {{1: {whole}}}, 'x')")
+    with pytest.raises(LandingError, match=r"the source has a addr, e set<int>, .*, x text, of which .* not know yet"):
+        backfill(spark, frozen, source.access)
     versions.append(_own_definition(described(source.access, table)))
     landed.prepare(plan_table(frozen, table, versions, landed.known()).known)
     backfill(spark, frozen, source.access)
-    assert sorted(map(tuple, spark.table(name).collect())) == [(1, None, None), (2, 1, 1)]
+    blank, kept = [None] * 5, ("s", 1)
+    assert sorted(map(tuple, spark.table(name).collect())) == [
+        (1, None, *blank),
+        (2, 1, None, None, None, 1, None),
+        (3, 1, kept, kept, {1: kept}, None, "x"),
+    ]
     landed.prepare(plan_table(source.settings, table, versions, landed.known()).known)
     equal(source.verify())
 
