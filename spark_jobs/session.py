@@ -54,6 +54,15 @@ VALUES = {
     # Columns v and V are two, and so are tables; a name that contains ${...} means just that.
     "spark.sql.caseSensitive": "true",
     "spark.sql.variable.substitute": "false",
+    # What SQL means that is written here: a note with a quote in it, or a column named offset, must not depend on what
+    # else a user's Spark is for.
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.legacy.createEmptyCollectionUsingStringType": "false",
+    "spark.sql.legacy.setopsPrecedence.enabled": "false",
+    "spark.sql.groupByOrdinal": "true",
 }
 """Settings that decide what a landed value is: they hold in every session, the user's settings cannot change them."""
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from connector.errors import LandingError
 from spark_jobs.java_objects import elements, hadoop_path, java_class
-from spark_jobs.session import needing_spark
+from spark_jobs.session import needing_spark, session_settings
 from spark_jobs.stream import told
 
 
@@ -99,3 +99,18 @@ def test_of_columns_and_counts_the_jvm_is_told_nothing_that_nobody_reads(spark: 
     with pytest.raises(ArithmeticException) as error:
         spark.range(1).select(1 / F.col("id")).collect()
     assert "DIVIDE_BY_ZERO" in str(error.value) and "== DataFrame ==" not in str(error.value)
+
+
+def test_what_our_sql_means_is_not_the_users_to_say() -> None:
+    """With escapedStringLiterals a table landed whose own notes nobody could read any more, with the others none."""
+    others = {
+        "spark.sql.parser.escapedStringLiterals": "true",
+        "spark.sql.parser.quotedRegexColumnNames": "true",
+        "spark.sql.ansi.enforceReservedKeywords": "true",
+        "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+        "spark.sql.legacy.createEmptyCollectionUsingStringType": "true",
+        "spark.sql.legacy.setopsPrecedence.enabled": "true",
+        "spark.sql.groupByOrdinal": "false",
+    }
+    settings = session_settings({"spark.master": "local", **others, "spark.sql.adaptive.enabled": "false"})
+    assert not others.items() & settings.items() and settings["spark.sql.adaptive.enabled"] == "false"
