@@ -274,6 +274,14 @@ class ReportingProducer:
             self.failure = FailedRecord(topic, None, error)
             return
 
+    def finish(self, seconds: float) -> None:
+        """Close, once what was given is delivered: for words that are worth a moment, and no error."""
+        try:
+            self.flush(time.monotonic() + seconds)
+        except DeliveryError as error:
+            log.debug("closed with words that were not delivered: %s", error)
+        self.close()
+
     def close(self) -> None:
         """Let go, without waiting for anything. What is open is ended if Kafka hears of it at once, and else by the
         next owner of its id, or in time: a client that went on trying would run for as long as its brokers are away,

@@ -81,11 +81,7 @@ class Notifications:
         """What was committed last is told as well: that all is done may be why the worker ends."""
         self.tick(planner)
         if self._producer is not None:
-            try:
-                self._producer.flush(time.monotonic() + CLOSE_SECONDS)
-            except DeliveryError as error:
-                log.debug("notifications: %s", error)
-            self._producer.close()
+            self._producer.finish(CLOSE_SECONDS)
 
     def _tell_progress(self, plan: TableState) -> None:
         run = running_snapshot(plan)

@@ -293,12 +293,9 @@ class _Announcer:
     def close(self) -> None:
         if self._producer is None:
             return
-        try:
+        with contextlib.suppress(DeliveryError):
             self._write(None)
-            self._producer.flush(time.monotonic() + FAREWELL_SECONDS)
-        except DeliveryError as error:
-            log.debug("topic %s: %s", self._topic, error)
-        self._producer.close()
+        self._producer.finish(FAREWELL_SECONDS)
 
     def _write(self, value: bytes | None) -> None:
         if self._producer is None:

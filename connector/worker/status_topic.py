@@ -6,7 +6,6 @@ any promise: a failure to write it is told and stops nothing.
 
 from __future__ import annotations
 
-import logging
 import time
 from concurrent.futures import Future
 
@@ -17,8 +16,6 @@ from connector.errors import DeliveryError
 from connector.source import Background, Purpose, explained
 from connector.worker.settings import WorkerIdentity, status_spec
 from connector.worker.status_document import WorkerStatus, scrubbed_text
-
-log = logging.getLogger(__name__)
 
 STATUS = Purpose(
     "status topic", "the status topic is not written", "`scylla-cdc status` considers this worker gone", holds=False
@@ -71,11 +68,9 @@ class StatusTopic:
 
     def close(self) -> None:
         if self._farewell:
-            try:
-                self._producer.flush(time.monotonic() + CLOSE_SECONDS)
-            except DeliveryError as error:
-                log.debug("status topic: %s", error)
-        self._producer.close()
+            self._producer.finish(CLOSE_SECONDS)
+        else:
+            self._producer.close()
 
     def _send(self, value: bytes | None) -> None:
         try:

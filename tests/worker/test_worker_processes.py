@@ -388,12 +388,17 @@ def test_a_name_that_was_taken_twice_is_told_by_both(
     )
     state, words = health()
     assert state == "WAITING" and f"nobody reads {other} in its slots" in words
-    assert connector.log.count("by another configuration (scylla.table.names, topic.prefix)") == 2, "each says it once"
+
+    def said() -> int:
+        return connector.log.count("by another configuration (scylla.table.names, topic.prefix)")
+
+    until(lambda: said() >= 2, 60, "a word of the other one as well")
 
     def tables() -> list[str]:
         report = connector.report()["tables"]
         return [report[each]["state"] for each in (table, other)]
 
     until(lambda: tables() == ["RUNNING", "WAITING"], 60, lambda: str(tables()))
+    assert said() == 2, "each says it once"
     connector.stop(run)
     until(lambda: health()[0] == "RUNNING", 60, lambda: str(health()))
