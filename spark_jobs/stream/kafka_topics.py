@@ -31,6 +31,8 @@ _NO_ID = "A" * 22
 """A topic's id of zeros, as Kafka writes ids."""
 _LISTED_S = 2.0
 """For so long a listing of topics serves all tables."""
+_LOOKED_AT_S = 10.0
+"""How often it is asked whether a schemas topic in which nothing came is still the one that was read."""
 
 
 class Topics:
@@ -167,6 +169,8 @@ class SchemaTopic:
         self._topics = topics
         self._topic = topic
         self._at = 0
+        self._id: str | None = None
+        self._looked_at = -_LOOKED_AT_S
         self._began = 0.0
         self._lock = threading.Lock()
         self._versions: dict[str, list[TableDefinition]] = {}
@@ -199,14 +203,22 @@ class SchemaTopic:
 
     def _read_on(self) -> None:
         end = self._topics.offsets([self._topic]).get((self._topic, 0), 0)
-        if end < self._at:
-            # It was created again.
+        if self._is_another(end):
             self._at = 0
+            self._damaged.clear()
         for offset, value in self._topics.read_from(self._topic, self._at, end):
             self._at = offset + 1
             if value is not None:
                 self._take(offset, value)
         self._at = max(self._at, end)
+
+    def _is_another(self, end: int) -> bool:
+        """Whether it was created again, perhaps with as many records by now, or more: its id says so."""
+        if end == self._at and time.monotonic() < self._looked_at + _LOOKED_AT_S:
+            return False
+        self._looked_at = time.monotonic()
+        before, self._id = self._id, self._topics.ids([self._topic]).get(self._topic, self._id)
+        return end < self._at or before not in (None, self._id)
 
     def _take(self, offset: int, value: str) -> None:
         try:

@@ -24,6 +24,7 @@ from spark_jobs.model.cql_definitions import carried, read_definitions
 from spark_jobs.model.definitions import TableDefinition, parse_definition
 from spark_jobs.model.landed_types import adapted, as_stored, present, stored_type
 from spark_jobs.model.shape import shape
+from spark_jobs.stream import kafka_topics
 from spark_jobs.stream.kafka_topics import SchemaTopic, Topics
 from spark_jobs.tables.landed_table import Restored
 from spark_jobs.tables.landing_plan import check_landed, check_rebuilt, lacking, plan_table
@@ -466,6 +467,10 @@ class Written:
 
     def __init__(self) -> None:
         self.values: list[bytes] = []
+        self.id = "a"
+
+    def ids(self, names: list[str]) -> dict[str, str]:
+        return dict.fromkeys(names, self.id) if self.id else {}
 
     def offsets(self, names: list[str]) -> dict[tuple[str, int], int]:
         return {(name, 0): len(self.values) for name in names}
@@ -482,6 +487,22 @@ def test_a_schemas_topic_that_is_created_again_is_read_from_its_beginning() -> N
     written.values = [schema_record("ks", "t", "pk partition_key int", version="0")]
     assert [each.version for each in schemas.read()["ks.t"]] == ["1", "2", "0"]
     assert [each.version for each in schemas.read()["ks.t"]] == ["1", "2", "0"]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_schemas_topic_that_is_created_again_is_read_from_its_beginning_however_long_it_is_by_then(
+    monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    """It was read from where the one before it had ended: what was told before that place was never heard of."""
+    monkeypatch.setattr(kafka_topics, "_LOOKED_AT_S", 0.0)
+    written = Written()
+    schemas = SchemaTopic(cast(Topics, written), "p.schemas")
+    written.values = [schema_record("ks", "t", "pk partition_key int", version=at) for at in "ab"]
+    assert [each.version for each in schemas.read()["ks.t"]] == ["a", "b"]
+    written.values = [schema_record("ks", "t", "pk partition_key int", version=at) for at in "cde"[: 2 + more]]
+    # A broker that knows no ids says nothing of it.
+    for written.id, said in (("", "abe" if more else "ab"), ("b", "abcde"[: 4 + more])):
+        assert [each.version for each in schemas.read()["ks.t"]] == list(said)
 
 
 @pytest.mark.parametrize("foreign", [b"x", b"[" * 100_000, b"1", b'{"a": 1}', b'{"keyspace_name": 1, "table_name": 2}'])
