@@ -139,23 +139,16 @@ class Publishing:
         self._empty = False
 
     def is_due(self, now: bool) -> bool:
-        """Whether something is unpublished for long enough, or may have ended since."""
+        """Whether something is unpublished for long enough, or may have ended since, or a catalog is to hear of it."""
         if self._table is None or self._known is None or self._impossible is not None:
             return False
-        if not self._behind and not self._known.expiring:
+        if not self._behind and not self._known.expiring and self._catalog is None:
             return False
         # The first that others see of a table is not that it has no rows, unless landing ends with that.
         return now or (not self._empty and time.monotonic() >= self._next)
 
     def publish(self, segment: int) -> int:
-        """Publishes everything up to the segment; returns the next one."""
-        following = self._publish(segment)
-        if self._table is not None and self._known is not None and self._catalog is not None:
-            self._table.enroll(self._catalog, self._known)
-            self._catalog = None
-        return following
-
-    def _publish(self, segment: int) -> int:
+        """Publishes everything up to the segment; returns the next one, which is the one to fill from now on."""
         assert self._known is not None
         self._lease.check()
         self._next = time.monotonic() + self._interval_s
@@ -166,6 +159,12 @@ class Publishing:
         self._stand = self._published(self._known, segment)
         self._behind = False
         return segment + 1
+
+    def enroll(self) -> None:
+        """Registers what is published in the catalog that the user names, once."""
+        if self._table is not None and self._known is not None and self._catalog is not None:
+            self._table.enroll(self._catalog, self._known)
+            self._catalog = None
 
     def _published(self, known: Known, through: int) -> Stand:
         assert self._table is not None

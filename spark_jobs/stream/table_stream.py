@@ -282,6 +282,8 @@ class TableStream:
         with self._publishing.lock:
             if self._publishing.is_due(now):
                 self._segment = self._publishing.publish(self._segment)
+                # Only now: a catalog that does not answer must not leave the published segment to be filled further.
+                self._publishing.enroll()
 
     def finish(self) -> None:
         """All that is left to be done when the topics are at their ends."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -15,7 +16,7 @@ from connector.table_name import TableName
 from spark_jobs.config.settings import load_settings
 from spark_jobs.model.definitions import parse_definition
 from spark_jobs.sinks import DEFAULT, FORMATS, LostRaceError
-from spark_jobs.stream import publishing
+from spark_jobs.stream import TableStream, publishing
 from spark_jobs.stream.publishing import Publishing
 from spark_jobs.tables.landed_table import Restored
 from spark_jobs.tables.notes import Known
@@ -37,6 +38,13 @@ class Table:
         self.stands: list[Stand | None] = []
         self.late: Stand | None = None
         self.loses: Held | None = None
+        self.enrolled: list[str] = []
+        self.refuses = False
+
+    def enroll(self, catalog: str, known: Known) -> None:
+        if self.refuses:
+            raise LandingError("the catalog does not answer")
+        self.enrolled.append(catalog)
 
     def stand(self) -> Stand | None:
         return self.there
@@ -124,6 +132,23 @@ def test_who_publishes_late_is_refused_and_who_comes_after_takes_no_harm() -> No
         found.landed({PLACE: 12})
         with pytest.raises(LandingError, match="took over"):
             found.publish(4)
+
+
+def test_a_catalog_that_refuses_a_table_leaves_no_published_segment_to_be_filled() -> None:
+    """What landed in one until the catalog answered was never published."""
+    named: dict[str, Any] = {"publish.catalog": "c"}
+    with beside(None, **named) as (found, table):
+        stream: Any = SimpleNamespace(_publishing=found, _segment=found.begin(RESTORED))
+        table.refuses = True
+        for end, segment in ((9, 4), (10, 5)):
+            found.landed({PLACE: end})
+            with pytest.raises(LandingError, match="does not answer"):
+                TableStream.publish(stream, now=True)
+            assert stream._segment == segment
+        table.refuses = False
+        TableStream.publish(stream, now=True)
+        assert table.enrolled == ["c"] and not found.is_due(now=True)
+        assert [through for through, _ in table.published] == [3, 4, 4], "nothing has landed since, and it is told of"
 
 
 def test_changes_are_kept_for_a_published_table_that_is_left_alone_for_a_while() -> None:
