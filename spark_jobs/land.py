@@ -12,7 +12,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from tempfile import gettempdir
 
@@ -45,6 +45,11 @@ class _Landing:
         self.retry_at: float | None = None
         self.done = False
         self.beside: Future[None] | None = None
+        self.what = ""
+
+    def begin(self, pool: ThreadPoolExecutor, what: str, work: Callable[[], None]) -> None:
+        """Something that is done beside landing, where there is room for it."""
+        self.what, self.beside = what, pool.submit(work)
 
     @property
     def waits(self) -> bool:
@@ -182,15 +187,17 @@ def _watch(
                 if not landing.beside.done():
                     continue
                 error, landing.beside = landing.beside.exception(), None
+                table = progress.of(landing.stream.name)
+                table.beside.pop(landing.what, None)
                 if error is not None and once:
                     _failed(landing, _why(error), once, settings, progress)
                 elif error is not None:
                     # Landing goes on meanwhile; the next interval tries again.
-                    progress.of(landing.stream.name).last_error = _why(error)
-                    progress.note(f"{landing.stream.name}: publishing or upkeep failed, trying again: {_why(error)}")
+                    table.beside[landing.what] = _why(error)
+                    progress.note(f"{landing.stream.name}: {landing.what} failed, trying again: {_why(error)}")
                 elif landing.stream.query is None:
                     landing.done = True
-                    progress.of(landing.stream.name).last_error = None
+                    table.last_error = None
                 continue
             if landing.retry_at is not None:
                 if time.monotonic() >= landing.retry_at:
@@ -202,13 +209,13 @@ def _watch(
                 if why is not None:
                     _failed(landing, why, once, settings, progress)
                 else:
-                    landing.beside = pool.submit(landing.stream.finish)
+                    landing.begin(pool, "publishing", landing.stream.finish)
             elif landing.stream.wants_parcels(filling):
-                landing.beside = pool.submit(landing.stream.take_up)
+                landing.begin(pool, "landing what a backfill has read", landing.stream.take_up)
             elif landing.stream.wants_publishing:
-                landing.beside = pool.submit(landing.stream.publish)
+                landing.begin(pool, "publishing", landing.stream.publish)
             elif landing.stream.wants_housekeeping:
-                landing.beside = pool.submit(landing.stream.keep_house)
+                landing.begin(pool, "upkeep", landing.stream.keep_house)
         if once and not any(item.waits for item in landings):
             return
         stop.wait(_POLL_S)

@@ -25,7 +25,10 @@ NOTE_SECONDS = 30.0
 
 @dataclass
 class TableProgress:
-    """The counts of one table since the job began."""
+    """The counts of one table since the job began. Letters that landed since are rows, and no letters any more.
+
+    ``lag_ms`` is how old the newest change of a batch was when that had landed: where nothing comes, nothing grows old.
+    """
 
     rows: int = 0
     dead: Counter[str] = field(default_factory=Counter)
@@ -33,9 +36,21 @@ class TableProgress:
     merges: int = 0
     unmerged: int = 0
     newest_us: int | None = None
+    lag_ms: int | None = None
     failures: int = 0
     last_error: str | None = None
+    beside: dict[str, str] = field(default_factory=dict)
+    """What is done beside landing and failed the last time, with why."""
     incomplete: str | None = None
+
+    @property
+    def error(self) -> str | None:
+        """What is wrong with it now."""
+        return self.last_error or next((f"{what} failed: {why}" for what, why in self.beside.items()), None)
+
+    def lag(self) -> int | None:
+        """A table that fails is left behind meanwhile."""
+        return self.lag_ms if self.last_error is None or self.newest_us is None else _age_ms(self.newest_us)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -45,11 +60,15 @@ class TableProgress:
             "batches": self.batches,
             "merges": self.merges,
             "unmerged": self.unmerged,
-            "lag_ms": None if self.newest_us is None else max(int(time.time() * 1000 - self.newest_us / 1000), 0),
+            "lag_ms": self.lag(),
             "failures": self.failures,
-            "error": self.last_error,
+            "error": self.error,
             "incomplete": self.incomplete,
         }
+
+
+def _age_ms(written_us: int) -> int:
+    return max(int(time.time() * 1000 - written_us / 1000), 0)
 
 
 class Progress:
@@ -78,11 +97,19 @@ class Progress:
             # It goes on: what was wrong before is over.
             progress.last_error = None
             if newest_us is not None:
+                progress.lag_ms = _age_ms(newest_us)
                 progress.newest_us = max(progress.newest_us or 0, newest_us)
         for reason in sorted(news):
             if reason in HINTS:
                 log.warning("%s: dead letters with %s: %s", table, reason, HINTS[reason])
         self._show()
+
+    def letters_landed(self, table: str, rows: int, left: dict[str, int]) -> None:
+        """Letters became rows; ``left`` are those of the records that came since the job began."""
+        progress = self.of(table)
+        with self._lock:
+            progress.rows += rows
+            progress.dead = Counter(left)
 
     def note(self, text: str) -> None:
         """A line about how it goes."""
@@ -123,6 +150,6 @@ class Progress:
             reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(table.dead.items()))
             dead = f", {sum(table.dead.values())} dead letters ({reasons})" if reasons else ""
             lacks = f", INCOMPLETE: {table.incomplete}" if table.incomplete else ""
-            failed = f", FAILED: {table.last_error}" if table.last_error else ""
+            failed = f", FAILED: {table.error}" if table.error else ""
             lines.append(f"{name}: {table.rows:,} changes, {table.merges} merges{dead}{lacks}{failed}")
         return scrub("\n".join(lines))

@@ -12,7 +12,6 @@ The steps of a batch, and what a crash after each of them leaves:
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Mapping
@@ -28,16 +27,17 @@ from connector.table_name import TableName
 from spark_jobs.config import Settings
 from spark_jobs.decode import CELL_TTLS, MADE_BY, PATIENCE_S, Registry, decoded_avro, decoded_json
 from spark_jobs.functions import register_functions
-from spark_jobs.java_objects import file_system, file_text, hadoop_path
+from spark_jobs.java_objects import file_system, hadoop_path
 from spark_jobs.model import DEAD, TTL, DeadReason, Layout, TableDefinition, quoted, reasons_sql
 from spark_jobs.sinks import Sink
 from spark_jobs.stream.declared_types import check_fitting
 from spark_jobs.stream.housekeeping import Housekeeping
-from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics, starting_offsets, subscribed
+from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics
 from spark_jobs.stream.letters import waiting_letters
 from spark_jobs.stream.moving_keys import move_keys
 from spark_jobs.stream.progress import Progress
 from spark_jobs.stream.publishing import Publishing
+from spark_jobs.stream.record_stream import batch_ends, record_stream
 from spark_jobs.stream.telling import one_line, told
 from spark_jobs.stream.versions import told_versions
 from spark_jobs.tables import (
@@ -55,12 +55,6 @@ from spark_jobs.tables import (
     plan_table,
     uncompiled,
 )
-
-_FETCH = {
-    "kafka.fetch.max.wait.ms": "20",
-    "kafka.max.poll.records": "20000",
-    "kafka.max.partition.fetch.bytes": "8388608",
-}
 
 _LOOKED_FOR_S = 5.0
 """How often parcels of a backfill are looked for while one is under way."""
@@ -102,6 +96,8 @@ class TableStream:
         self._registry = Registry(settings.registry_urls, settings.passed_on)
         self._segment = 0
         self._positions: Offsets = {}
+        #: Where it stood when the job began.
+        self._began: Offsets | None = None
         self._mark = 0
         self._unmerged = 0
         self._since_ms: int | None = None
@@ -142,6 +138,8 @@ class TableStream:
         self._housekeeping.merged(self._mark)
         positions = restored.positions
         self._positions = dict(positions)
+        if self._began is None:
+            self._began = positions
         partitions = self.topics.partitions([self.data_topic, self.range_topic])
         begins = self.topics.offsets([self.data_topic, self.range_topic], beginning=True)
         self._lacking = lacking(restored, begins)
@@ -170,19 +168,7 @@ class TableStream:
         self._delete(hadoop_path(self.session, runs))
         checkpoint = f"{runs}/{run}"
         self._offsets_folder = f"{checkpoint}/offsets"
-        reader = self.session.readStream.format("kafka").options(**_FETCH)
-        for name, value in self.settings.kafka().items():
-            reader = reader.option(f"kafka.{name}", value)
-        stream = (
-            reader.option("kafka.isolation.level", "read_committed")
-            .option(*subscribed(partitions, (self.data_topic, self.range_topic)))
-            .option("startingOffsets", starting_offsets(partitions, positions))
-            .option("failOnDataLoss", "true")
-            .option("includeHeaders", "true")
-            .option("maxOffsetsPerTrigger", str(self.settings.max_offsets_per_trigger))
-            .option("groupIdPrefix", f"{self.settings.name}-landing")
-            .load()
-        )
+        stream = record_stream(self.session, self.settings, (self.data_topic, self.range_topic), partitions, positions)
         writer = stream.writeStream.foreachBatch(self._batch).option("checkpointLocation", checkpoint)
         self.session.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         if once:
@@ -297,6 +283,7 @@ class TableStream:
 
     def take_up(self) -> None:
         """Lands what a backfill has read meanwhile, a parcel after the other: changes have their turn in between."""
+        self._looked_for = time.monotonic()
         landed = self._landed(self.session)
         parcels = Parcels(landed)
         waiting = parcels.waiting()
@@ -356,7 +343,7 @@ class TableStream:
         session = batch.sparkSession
         landed = self._landed(session)
         self.lease.check()
-        ends = self._ends(number)
+        ends = batch_ends(session, self._offsets_folder, number)
         if news := any(self._positions.get(place) != end for place, end in ends.items()):
             self._check_topics()
         self._adopt(landed)
@@ -420,7 +407,9 @@ class TableStream:
         landed.replace_letters(letters, waiting.reasons, waiting.always)
         self._segment += 1
         self._publishing.landed({})
-        self._count(told(landed.session, seen)["landed"])
+        rows = told(landed.session, seen)["landed"]
+        self._count(rows)
+        self.progress.letters_landed(self.name, rows, landed.letters_since(self._began or {}))
 
     def _merge_is_due(self) -> bool:
         if self._unmerged >= self.settings.merge_every_rows or self._batches >= _BATCHES:
@@ -436,9 +425,3 @@ class TableStream:
         self._housekeeping.merged(self._mark)
         table = self.progress.of(self.name)
         table.merges, table.unmerged = table.merges + 1, 0
-
-    def _ends(self, number: int) -> Offsets:
-        """The batch's end offsets, which Spark wrote down before it handed the batch over."""
-        text = file_text(self.session, hadoop_path(self.session, f"{self._offsets_folder}/{number}"))
-        ends = json.loads(text.splitlines()[-1])
-        return {(topic, int(part)): offset for topic, parts in ends.items() for part, offset in parts.items()}

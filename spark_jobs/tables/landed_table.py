@@ -213,6 +213,15 @@ class LandedTable:
             f"timestamp_millis(kafka_ms) AS timestamp, {headers_of('note')} FROM {self._log} WHERE {where}"
         )
 
+    def letters_since(self, positions: Offsets) -> dict[str, int]:
+        """How many letters there are, by reason, of records behind these positions."""
+        behind = f"topic IS NOT NULL AND NOT ({_before(positions)})"
+        counted = self.session.sql(
+            f"SELECT reason, count(*) AS letters FROM {self._log} "
+            f"WHERE segment = {DEAD} AND reason IS NOT NULL AND {behind} GROUP BY reason"
+        )
+        return {row["reason"]: row["letters"] for row in counted.collect()}
+
     def replace_letters(
         self, decoded: DataFrame, reasons: Sequence[DeadReason], always: Sequence[DeadReason] = ()
     ) -> None:
@@ -381,11 +390,16 @@ def _of_those(layout: Layout, rows: str, among: str) -> str:
 
 def older_positions(newer: Offsets) -> str:
     """SQL of the rows with positions that these stand for."""
-    outdated = " OR ".join(
+    return f"segment = {POSITIONS} AND ({_before(newer)})"
+
+
+def _before(positions: Offsets) -> str:
+    """Whether a row's record, or position, lies before these."""
+    places = (
         f"(topic = {literal(topic)} AND partition = {number} AND offset < {offset})"
-        for (topic, number), offset in sorted(newer.items())
+        for (topic, number), offset in sorted(positions.items())
     )
-    return f"segment = {POSITIONS} AND ({outdated or 'false'})"
+    return " OR ".join(places) or "false"
 
 
 def same_versions(one: Sequence[TableDefinition], other: Sequence[TableDefinition]) -> bool:

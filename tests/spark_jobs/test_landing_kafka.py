@@ -183,6 +183,7 @@ def test_what_nothing_comes_after_is_merged_in_its_time_and_so_are_letters(
         until(lambda: table.dead == {"UNKNOWN_FIELD": 1}, 120, "a letter", step=seldom)
         way.schema(schema_record("ks", "t", f"{TABLE}; n regular int", version="2"))
         until(lambda: table.merges == 2, 120, "the letter, landed and merged without another change", step=seldom)
+        assert (table.rows, table.dead) == (2, {})
     finally:
         stop.set()
         job.join(120)
@@ -234,7 +235,8 @@ def test_a_letter_of_a_running_job_lands_when_its_column_is_told(
             way.schema(schema_record("ks", "t", f"{TABLE}; n regular int", version="2"))
 
     monkeypatch.setattr(LandedTable, "append", telling)
-    assert way.land(spark, **{"max.offsets.per.trigger": 1}).of("ks.t").dead == {"UNKNOWN_FIELD": 1}
+    told = way.land(spark, **{"max.offsets.per.trigger": 1}).of("ks.t")
+    assert (told.rows, told.dead) == (2, {}), "it is a row by now, and no letter any more"
     assert way.rows(spark) == [(1, 1, None, None, 7, None), (1, 2, None, None, None, None)]
     assert spark.table("ks.t__dead_letters").count() == 0
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -168,3 +169,32 @@ def test_a_table_that_goes_on_is_not_told_as_failed() -> None:
     assert progress.text().endswith("FAILED: its topic is gone")
     progress.batch("ks.t", 1, {}, None)
     assert progress.text() == "ks.t: 1 changes, 0 merges"
+
+
+def test_a_publication_that_fails_is_told_until_one_succeeds() -> None:
+    """The next batch said that all was well, while what others read stayed behind for hours."""
+    progress = Progress(io.StringIO())
+    table = progress.of("ks.t")
+    table.beside["publishing"] = "no space"
+    progress.batch("ks.t", 1, {}, None)
+    assert progress.text().endswith("FAILED: publishing failed: no space")
+    assert progress.summary()["tables"]["ks.t"]["error"] == "publishing failed: no space"
+    table.beside.clear()
+    assert progress.summary()["tables"]["ks.t"]["error"] is None
+
+
+def test_a_table_to_which_nothing_comes_is_not_told_as_ever_more_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last change grew old, so that a table that nobody writes to looked as if its job had stopped."""
+    progress, now = Progress(io.StringIO()), [1000.0]
+    monkeypatch.setattr("spark_jobs.stream.progress.time", SimpleNamespace(time=lambda: now[0], monotonic=lambda: 0.0))
+
+    def lag() -> int | None:
+        lag: int | None = progress.summary()["tables"]["ks.t"]["lag_ms"]
+        return lag
+
+    progress.batch("ks.t", 1, {}, 998_000_000)
+    now[0] = 5000.0
+    progress.batch("ks.t", 0, {}, None)
+    assert lag() == 2000
+    progress.of("ks.t").last_error = "its topic is gone"
+    assert lag() == 4_002_000, "a table that fails is left behind"
