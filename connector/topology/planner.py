@@ -316,9 +316,9 @@ class Planner:
         transaction, or there are none."""
         snapshots.place(self._plans[opening.table], opening, span, inside)
 
-    def need_snapshot(self, table: TableName, slot: int) -> None:
-        """Changes of the slot have expired unread."""
-        self._plans[table].snapshots.needed.add(slot)
+    def need_snapshot(self, table: TableName, slot: int, since: int) -> None:
+        """Changes of the slot have expired unread, the first of them at ``since`` (ms)."""
+        snapshots.need(self._plans[table], slot, since)
 
     def hear_from(self, number: int, topic: str | None = None) -> None:
         """Wishes are heard from now on, of this topic, and not of one before; of tables of which nothing is noted,

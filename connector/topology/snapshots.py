@@ -213,6 +213,15 @@ def close(plan: TableState, slots: Iterable[int]) -> None:
     plan.snapshots.needed -= gone
 
 
+def need(plan: TableState, slot: int, since: int) -> None:
+    """Changes of a slot expired unread, from ``since`` on. Who noted it after that meant these: where it stands now, it
+    stood then, so far behind that no row of a snapshot has been placed in it since."""
+    ledger = plan.own_ledger(slot)
+    noted = None if ledger is None else ledger.snapshots.get(NEEDED)
+    if noted is None or noted.began < since:
+        plan.snapshots.needed.add(slot)
+
+
 # -- transactions --------------------------------------------------------------------------------------------
 
 

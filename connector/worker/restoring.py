@@ -202,7 +202,13 @@ class Restoring:
     def look_for_expired(self, entries: Iterable[OffsetsEntry], now: int) -> None:
         """Of tables that are read, what their logs may not have any more."""
         for gone in expired(entries, self._tables, now):
-            self._report_expired(gone)
+            told = self.expired.get((gone.table, gone.slot, gone.stream))
+            # A restore that is repeated, or a slot that comes back, is no news; but what was to be committed with the
+            # news may never have been.
+            if told is not None and gone.from_ms <= told.to_ms:
+                self._need_snapshot(gone)
+            else:
+                self.report(gone)
 
     def look_for_passed_over(self, tables: Iterable[TableName]) -> None:
         """Whoever sets a mode after the first start waits for rows that never come."""
@@ -223,13 +229,12 @@ class Restoring:
         if now - self._foreign_since >= self._breath:
             self._refused = self._one_group.refused(error)
 
-    def _report_expired(self, gone: Expired) -> None:
-        """Once for each stream: a slot that comes back, or a restore that is repeated, is no news."""
-        if (gone.table, gone.slot, gone.stream) not in self.expired:
-            self.report(gone)
-
     def report(self, gone: Expired) -> None:
         """Changes that may be lost."""
         self.expired[gone.table, gone.slot, gone.stream] = gone
-        self._planner.need_snapshot(gone.table, gone.slot)
+        self._need_snapshot(gone)
         log.warning("%s", gone)
+
+    def _need_snapshot(self, gone: Expired) -> None:
+        ttl_ms = self._tables[gone.table].description.cdc.ttl * 1000
+        self._planner.need_snapshot(gone.table, gone.slot, gone.from_ms + ttl_ms)

@@ -152,6 +152,24 @@ SNAPSHOTS = Plan(
 )
 
 
+# And once more, when nobody has read for longer than the log keeps its rows; answers are lost just then.
+NEEDED = replace(
+    SNAPSHOTS,
+    kind=replace(SNAPSHOTS.kind, ttl=20, seconds=20.0, late=False, gone=False),
+    roughness=Roughness(
+        1.2,
+        at_steps=0,
+        until=50.0,
+        only=("long stop", "broker away", "broker crash", "lost answers", "coordinator moves"),
+    ),
+    connector={
+        **SNAPSHOTS.connector,
+        "snapshot.mode": "when_needed",
+        "scylla.snapshot.max.queries.per.second": "20",
+    },
+)
+
+
 # Snapshots are asked for, paused and resumed as well.
 SIGNALLED = replace(
     SNAPSHOTS,
@@ -225,6 +243,7 @@ NAMED = {
     "registry": REGISTRY,
     "snapshots": SNAPSHOTS,
     "signals": SIGNALLED,
+    "needed": NEEDED,
     "usual": Plan(),
     "often": OFTEN,
     "leaders": LEADERS,

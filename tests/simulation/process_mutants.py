@@ -11,6 +11,7 @@ from tests.simulation.mutant_worlds import (
     ALTERS,
     DEAF,
     EXPIRES,
+    NEEDED,
     OTHER_TABLES,
     ROUGH,
     SOON_OTHER_TABLES,
@@ -70,9 +71,23 @@ PROCESS = [
     Mutant(
         "what may have expired unread is said",
         RESTORING,
-        "            self._report_expired(gone)\n",
-        "            pass\n",
+        "                self.report(gone)\n",
+        "                pass\n",
         world(EXPIRES, 0),
+    ),
+    Mutant(
+        "what expired unread is noted by whoever restores a slot, however often",
+        RESTORING,
+        "                self._need_snapshot(gone)\n            else:\n",
+        "                pass\n            else:\n",
+        world(NEEDED, 3),
+    ),
+    Mutant(
+        "what expires unread once more is said once more",
+        RESTORING,
+        "            if told is not None and gone.from_ms <= told.to_ms:\n",
+        "            if told is not None:\n",
+        unread.test_what_expired_during_another_absence_is_told_and_of_the_same_one_nothing_twice,
     ),
     Mutant(
         "what expires unread while a worker runs is said",

@@ -90,8 +90,11 @@ def breaches(
     given_up: Collection[int],
     asked: int,
     now_us: int,
+    expired: bool = False,
 ) -> list[str]:
-    """``given_up``: partitions of which some write is in no topic. ``asked``: how many snapshots somebody asked for."""
+    """``given_up``: partitions of which some write is in no topic. ``asked``: how many snapshots somebody asked for.
+    ``expired``: some writes were in no log any more, and a snapshot makes up for them: what lives at the end is there.
+    """
     of_keys: dict[Key, list[Told]] = defaultdict(list)
     for record in records:
         headers = dict(record.headers)
@@ -106,7 +109,8 @@ def breaches(
     for key in sorted(keys, key=str):
         gone = sorted(each["source"]["ts_us"] for each in several if _covers(each, key))
         story = _Story(history, key, of_keys[key], gone, asked, now_us)
-        found += [f"{key}: {line}" for line in (story.order(), *(() if key[0] in given_up else story.all())) if line]
+        lines = () if key[0] in given_up else story.last() if expired else story.all()
+        found += [f"{key}: {line}" for line in (story.order(), *lines) if line]
     return found
 
 
@@ -150,6 +154,22 @@ class _Story:
             seen.end()
         yield from self._compared(seen, self._now_us, "the end")
         yield from self._rows()
+
+    def last(self) -> Iterator[str]:
+        """Of rows that are gone nobody tells, and whether one lives by its key alone, whoever missed its insert."""
+        source = self._source(self._now_us)
+        if source is None or (not source.shown(self._now_us) and source.marker <= self._now_us):
+            return
+        seen, gone = Seen(known=True), list(self._gone)
+        for value, ends, _ in self._records:
+            while gone and gone[0] <= value["source"]["ts_us"]:
+                gone.pop(0)
+                seen.end()
+            seen.take(value, ends)
+            seen.marker = None if value["op"] == "r" else seen.marker
+        if gone:
+            seen.end()
+        yield from self._compared(seen, self._now_us, "the end")
 
     def _source(self, us: int) -> Cells | None:
         partition = self._history.partition(self._pk, lambda write: write.us <= (us or self._history.log_from_us))

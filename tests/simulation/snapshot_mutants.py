@@ -431,6 +431,20 @@ WISHED = [
         snapshots.test_changes_that_expired_unread_begin_one_whoever_finds_out,
     ),
     Mutant(
+        "what is noted already begins no other snapshot",
+        PLACING,
+        "    if noted is None or noted.began < since:\n",
+        "    if True:\n",
+        snapshots.test_what_expired_unread_is_noted_once_unless_more_expires,
+    ),
+    Mutant(
+        "what expires behind a note is noted as well",
+        PLACING,
+        "    if noted is None or noted.began < since:\n",
+        "    if noted is None:\n",
+        snapshots.test_what_expired_unread_is_noted_once_unless_more_expires,
+    ),
+    Mutant(
         "the last snapshot of each kind is remembered",
         WISHES,
         "    return [name for at, name in ended if at < before and name not in kept]\n",

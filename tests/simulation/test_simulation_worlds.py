@@ -21,6 +21,7 @@ from tests.simulation.mutant_worlds import (
     HOT,
     LATE_LEADERS,
     LEADERS,
+    NEEDED,
     OFTEN,
     OTHER_TABLES,
     PAUSES,
@@ -220,6 +221,13 @@ def test_schemas_that_are_refused_for_a_while_lose_nothing(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_what_expired_while_nobody_read_is_said_and_all_else_is_delivered(seed: int) -> None:
     outcome = simulate(seed, EXPIRES)
+    assert not outcome.faults
+    assert outcome.kinds["long stop"] and outcome.expired
+
+
+@pytest.mark.parametrize("seed", [3, 18, 20])
+def test_a_snapshot_makes_up_for_what_expired_however_the_first_commits_behind_it_end(seed: int) -> None:
+    outcome = simulate(seed, NEEDED)
     assert not outcome.faults
     assert outcome.kinds["long stop"] and outcome.expired
 

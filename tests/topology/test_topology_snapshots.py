@@ -506,13 +506,35 @@ def test_changes_that_expired_unread_begin_one_whoever_finds_out() -> None:
     other = Single(*one.sets.values(), slots=3, own=[slot], now=one.now, records=one.topic, owner="other")
     other.plan.snapshots.when_needed = one.plan.snapshots.when_needed = True
     other.to(one.now + 5)
-    other.planner.need_snapshot(other.plan.table, slot)
+    other.planner.need_snapshot(other.plan.table, slot, other.now)
     other.planner.commit_entries(other.now)
     other.planner.aborted()
     one.planner.follow(other.commit().entries, range(3))
     assert len(asked(one)) == 2
     assert running(one.plan) is not None
     assert len(asked(one)) == 2
+
+
+def test_what_expired_unread_is_noted_once_unless_more_expires() -> None:
+    one = finished(started())
+    one.plan.snapshots.when_needed = True
+
+    def noted(since: int) -> bool:
+        one.to(one.now + 10)
+        # The outcome of a commit is unknown: its slots are restored, and who restores them finds out again.
+        for _ in range(2):
+            one.planner.restore(MIDDLE, one.topic)
+            one.planner.need_snapshot(one.plan.table, MIDDLE, since)
+            commit = one.planner.commit_entries(one.now)
+            one.planner.forget()
+        one.topic += commit.entries
+        one.planner.restore(MIDDLE, one.topic)
+        return any(entry.key.get("snapshot") == "needed" for entry in commit.entries)
+
+    first = one.now
+    assert noted(first)
+    assert not noted(first), "it is read from the same place"
+    assert noted(one.now + 5)
 
 
 def test_snapshots_of_long_ago_are_forgotten_but_for_the_last() -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 from cassandra.cluster import Session
 
 from connector.changes import CdcOptions, TableDescription
-from connector.source import DescribedTable, Expired
+from connector.source import Background, DescribedTable, Expired, Tables
 from connector.source.log_reader import LogTable
 from connector.source.unread import LOOK_SECONDS, Unread
 from connector.table_name import TableName
+from connector.worker.restoring import Restoring
+from tests.config.files import loaded
 from tests.servers.double import Double
 from tests.topology.single import CONFIDENCE, TABLE, Single, stream, tablets
 from tests.worker.harness import Service, seldom, until
@@ -33,8 +36,8 @@ class Case:
         self.seconds = 0.0
         self.told: list[tuple[int, int]] = []
         self.restoring: set[tuple[TableName, int, bytes | None]] = set()
-        tables = {TABLE: described}
-        self.unread = Unread(self.single.planner, tables, self._tell, self.restoring, lambda: self.seconds)
+        self.tables = Tables([described])
+        self.unread = Unread(self.single.planner, self.tables, self._tell, self.restoring, lambda: self.seconds)
 
     def _tell(self, gone: Expired) -> None:
         assert (gone.table, gone.slot, gone.stream) == (TABLE, 0, None)
@@ -110,6 +113,30 @@ def test_what_expires_between_restoring_and_the_first_look_is_told(told: bool) -
     case.single.commit()
     case.look(read_to + TTL_MS + 1, reads=False)
     assert case.told == ([] if told else [(read_to, read_to + 1)])
+
+
+def test_what_expired_during_another_absence_is_told_and_of_the_same_one_nothing_twice() -> None:
+    case = Case()
+    case.look(100_000, reads=True)
+    case.look(105_000, reads=True)
+    case.single.commit(move_marks=True)
+    read_to = 105_000 - CONFIDENCE
+    nobody = cast(Any, None)
+    restoring = Restoring(
+        loaded({}), nobody, nobody, case.single.planner, case.tables, *[nobody] * 2, Background(), *[nobody] * 4
+    )
+
+    def told(now: int) -> tuple[int, int]:
+        restoring.look_for_expired(case.single.topic, now)
+        ((_, gone),) = restoring.expired.items()
+        return gone.from_ms, gone.to_ms
+
+    first = (read_to, 110_000)
+    assert told(120_000) == first
+    assert told(121_000) == first, "the slot is restored once more"
+    case.look(130_000, reads=True)
+    case.single.commit(move_marks=True)
+    assert told(200_000) == (130_000 - CONFIDENCE, 190_000)
 
 
 @pytest.mark.parametrize("gone", [True, False])
