@@ -48,7 +48,8 @@ for misspelled names. `scylla-cdc migrate` makes the two JSON files of any of th
 
 - A property that is unknown here is logged at start and ignored, as in Kafka Connect. One whose name is nearly a known
   one is an error. `config.unknown=error` makes errors of both, `config.unknown=ignore` of neither. See *Names from
-  elsewhere*, below.
+  elsewhere*, below. So it is with settings of a transform, a predicate or a group of topics that its list
+  (`transforms`, `predicates`, `topic.creation.groups`) does not name.
 - A property marked *no effect* is accepted, and logged once at start with the reason.
 - Properties marked **ours** are not known to the Java connector; all others have its names, defaults and meaning.
 - `${env:NAME}`, `${file:/path:key}` (a `.properties` file) and `${directory:/path:file}` are resolved at start. Other

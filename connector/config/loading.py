@@ -46,6 +46,7 @@ from connector.config.topic_creation import read_topic_creation
 from connector.config.transforms import TransformCheck, TransformNote, read_transforms
 from connector.config.unfilled import unfilled
 from connector.config.unknown_names import is_worker_name, unknown_connector_names, unknown_worker_names
+from connector.config.unlisted import check_unlisted
 from connector.config.worker_config import Configuration, StorageTopic, WorkerConfig
 from connector.errors import ConfigurationError, Problem
 from connector.secrets import hideable
@@ -90,6 +91,7 @@ def load(
     unknown = connector_values["config.unknown"]
     unknown_connector_names(connector_document, findings, unknown)
     unknown_worker_names(worker_document, unknown_variables, findings, unknown)
+    check_unlisted(connector_document, connector_values, findings)
 
     key, value, header, worker_key, worker_value = choose_converters(connector_document, worker_document, findings)
     key, value = (with_name_modes(one, connector_values) for one in (key, value))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from connector.config.properties import Invalid, integer, java_pattern
 from connector.errors import Problem
-from connector.suggestions import did_you_mean, nearest
+from connector.suggestions import nearest
 
 _PREFIX = "topic.creation."
 _OF_GROUP = ("partitions", "replication.factor")
@@ -78,14 +78,15 @@ def read_topic_creation(group_names: Sequence[str], raw: Mapping[str, str]) -> t
     problems: list[Problem] = []
     settings: dict[str, dict[str, str]] = {name: {} for name in (*group_names, "default")}
     for name, text in raw.items():
-        if not name.startswith(_PREFIX) or name == "topic.creation.groups":
+        if not name.startswith(_PREFIX):
             continue
-        group, _, setting = name[len(_PREFIX) :].partition(".")
-        if group not in settings:
-            hint = did_you_mean(group, settings, before=_PREFIX, behind=f".{setting}")
-            hint = hint or f"add {group} to topic.creation.groups"
-            problems.append(Problem(name, f"`topic.creation.groups` names no '{group}'", text, hint))
-        elif not setting:
+        rest = name[len(_PREFIX) :]
+        # A name may have dots of its own.
+        group = max((each for each in settings if f"{rest}.".startswith(f"{each}.")), key=len, default=None)
+        if group is None:
+            continue
+        setting = rest[len(group) + 1 :]
+        if not setting:
             problems.append(Problem(name, "Is not a setting", text, f"{_PREFIX}{group}.partitions"))
         else:
             settings[group][setting] = text

@@ -105,9 +105,7 @@ def read_transforms(
         predicate = _read_predicate(alias, raw, problems)
         if predicate:
             predicates[alias] = predicate
-    problems += _undeclared("predicates", predicate_aliases, raw)
     problems += _twice("predicates", predicate_aliases)
-    problems += _undeclared("transforms", aliases, raw)
     problems += _twice("transforms", aliases)
     specs = []
     for alias in aliases:
@@ -136,18 +134,6 @@ def _options(prefix: str, raw: Mapping[str, str]) -> dict[str, str]:
 def _twice(what: str, aliases: Sequence[str]) -> list[Problem]:
     doubled = sorted({alias for alias in aliases if aliases.count(alias) > 1})
     return [Problem(what, f"'{alias}' is named twice", ",".join(aliases)) for alias in doubled]
-
-
-def _undeclared(what: str, aliases: Sequence[str], raw: Mapping[str, str]) -> list[Problem]:
-    """Options of an alias that the list does not name would be ignored in silence."""
-    found = []
-    for name in raw:
-        # An alias may have dots of its own.
-        if name.startswith(f"{what}.") and not f"{name}.".startswith(tuple(f"{what}.{alias}." for alias in aliases)):
-            alias, rest = name.split(".")[1], ".".join(name.split(".")[2:])
-            hint = did_you_mean(alias, aliases, before=f"{what}.", behind=f".{rest}") or f"add {alias} to {what}"
-            found.append(Problem(name, f"`{what}` names no '{alias}'", raw[name], hint))
-    return found
 
 
 def _read_predicate(

@@ -73,7 +73,12 @@ def _to_be_guessed(
             continue
         family = family_of(name, families)
         if family:
-            _family_notice(document, name, family, findings)
+            # Of `topic.creation.…` one is no group's, but the worker's.
+            of_worker = elsewhere(name) if name in WORKER_BY_NAME else None
+            if of_worker:
+                findings.notice(document, name, of_worker)
+            else:
+                _family_notice(document, name, family, findings)
             continue
         guessed += 1
         if guessed <= MOST_GUESSED:

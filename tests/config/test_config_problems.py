@@ -76,7 +76,7 @@ def test_everything_at_once() -> None:
         ({"worker.retry.backoff.base": 60000}, "worker.maximum.backoff", "at least worker.retry.backoff.base"),
         ({"config": 3}, "config", "Must be an object"),
         ({"topic.creation.default.partitions": "0"}, "topic.creation.default.partitions", "at least 1"),
-        ({"topic.creation.fast.partitions": "3"}, "topic.creation.fast.partitions", "names no 'fast'"),
+        ({"topic.creation.defualt.partitions": "3"}, "topic.creation.defualt.partitions", "names no 'defualt'"),
         ({"topic.creation.groups": "fast"}, "topic.creation.fast.include", "patterns"),
         ({"offsets.storage.topic": "scylla-cdc-status"}, "offsets.storage.topic", "Must differ"),
     ],
@@ -262,8 +262,8 @@ def test_aliases_may_have_dots_and_steps_options_that_they_do_not_know() -> None
     assert first.predicate is not None and first.predicate.alias == "of.orders"
     strays = [notice for notice in found.notices if "stray" in notice]
     assert len(strays) == 2 and all("has no effect: it knows" in notice for notice in strays)
-    wrong = problem(dotted | {"transforms.other.v1.type": "Filter"})
-    assert wrong.problem == "`transforms` names no 'other'"
+    wrong = problem(dotted | {"transforms.rout.v1.type": "Filter"})
+    assert wrong.problem == "`transforms` names no 'rout'"
 
 
 def test_expressions_are_javas() -> None:

@@ -165,3 +165,54 @@ def test_what_is_nearest_is_what_difflib_says() -> None:
         assert nearest(word, known, cutoff) == (by_folded[close[0]] if close else None), (word, cutoff)
         found += bool(close)
     assert 100 < found < 300
+
+
+LEFT = {
+    "transforms": "route",
+    "transforms.route.type": "RegexRouter",
+    "transforms.route.regex": "(.*)",
+    "transforms.route.replacement": "$1",
+    "topic.creation.groups": "slow.ones",
+    "topic.creation.slow.ones.include": "a.*",
+    "topic.creation.slow.ones.partitions": "3",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "list_name", "alias"),
+    [
+        ("transforms.unwrap.type", "transforms", "unwrap"),
+        ("transforms.unwrap.drop.tombstones", "transforms", "unwrap"),
+        ("predicates.ours.pattern", "predicates", "ours"),
+        ("topic.creation.big.partitions", "topic.creation.groups", "big"),
+    ],
+)
+def test_what_was_taken_out_of_a_list_may_stay_as_in_connect(name: str, list_name: str, alias: str) -> None:
+    found = loaded({**LEFT, name: "what.ever"})
+    assert [spec.alias for spec in found.connector.output.transforms] == ["route"]
+    (group,) = found.connector.delivery.topic_creation.groups
+    assert (group.name, group.partitions, group.config) == ("slow.ones", 3, {})
+    (notice,) = (each for each in found.notices if name in each)
+    assert f"has no effect, as in Kafka Connect: `{list_name}` names no '{alias}'" in notice
+    assert notice in found.warnings
+    strict = problem({**LEFT, name: "what.ever", "config.unknown": "error"})
+    assert (strict.property, strict.suggestion) == (name, f"add {alias} to {list_name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("transforms.rout.negate", "transforms.route.negate"),
+        ("topic.creation.defualt.partitions", "topic.creation.default.partitions"),
+    ],
+)
+def test_a_member_of_a_list_that_is_misspelt_is_an_error(name: str, meant: str) -> None:
+    assert meant in str(problem({**LEFT, name: "x"}).suggestion)
+    assert not problems({**LEFT, name: "x", "config.unknown": "ignore"})
+
+
+def test_whether_topics_are_created_is_the_workers_wherever_it_stands() -> None:
+    found = loaded({**LEFT, "topic.creation.enable": "false"})
+    (notice,) = (each for each in found.notices if "topic.creation.enable" in each)
+    assert "belongs in the worker's file, and has no effect in a connector's, as in Kafka Connect" in notice
+    assert found.connector.delivery.create_topics is True

@@ -139,21 +139,24 @@ def _json(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
 
 
 def _no_json(text: str, error: json.JSONDecodeError) -> tuple[str, str | None]:
-    """What is wrong, and what to do where it is what people write who take it for JSON."""
+    """What is wrong and where, and what to do where it is what people write who take it for JSON."""
     if not text.strip():
         return "it is empty", None
     before, rest = text[: error.pos].rstrip(), text[error.pos :].lstrip(" \t\r\n,")
+    # Python 3.13 points at the comma, older ones behind it.
+    at_comma = text[error.pos : error.pos + 1] == "," and not before.endswith(("{", "["))
+    said, hint, place = error.msg, None, error.pos
     if rest.startswith(("//", "/*", "#")):
-        line = text.count("\n", 0, len(text) - len(rest)) + 1
-        return f"there is a comment in line {line}", "JSON has none: leave it out, YAML takes those that begin with #"
-    if rest[:1] in ("}", "]") and "," in (before[-1:], text[error.pos : error.pos + 1]):
-        line = before.count("\n") + 1
-        return f"the last comma of line {line} has nothing behind it", "leave it out"
-    if rest.startswith("'"):
-        return f"a text in single quotes in line {error.lineno}", "JSON has double ones"
-    if error.msg == "Extra data":
-        return f"something stands behind its end, in line {error.lineno}", "a file for each of several configurations"
-    return f"{error.msg} at line {error.lineno}, column {error.colno}", None
+        said, hint = "a comment", "JSON has none: leave it out, YAML takes those that begin with #"
+        place = len(text) - len(rest)
+    elif rest[:1] in ("}", "]") and (at_comma or before.endswith(",")):
+        said, hint, place = "a comma with nothing behind it", "leave it out", text.rindex(",", 0, error.pos + 1)
+    elif rest.startswith("'"):
+        said, hint = "a text in single quotes", "JSON has double ones"
+    elif error.msg == "Extra data":
+        said, hint = "something behind its end", "a file for each of several configurations"
+    line, column = text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place)
+    return f"{said} at line {line}, column {column}", hint
 
 
 def _yaml(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
