@@ -44,11 +44,19 @@ def writing_routes(cluster: Cluster) -> list[Route]:
 
         return handler
 
-    def defined(name: str) -> None:
+    def defined(name: str) -> ConnectorView:
         """By the API, which alone can change it."""
-        found_view(cluster, name, _missing(name))
+        view = found_view(cluster, name, _missing(name))
         if not cluster.given(name):
             raise Refused(409, _of_files(name, "another"))
+        return view
+
+    def changed(before: ConnectorView, config: dict[str, str]) -> Answer:
+        cluster.define(before.name, config)
+        if before.instance.state == "FAILED":
+            # Also with nothing new in it, which nobody acts on: what it failed of may be mended elsewhere.
+            cluster.restart(before.name, itself=True, tasks=())
+        return answer(found_view(cluster, before.name, _missing(before.name)).info())
 
     def create(request: Request) -> Answer:
         body = json_object(request)
@@ -69,11 +77,12 @@ def writing_routes(cluster: Cluster) -> list[Route]:
         name = request.parts["connector"].strip(_BLANKS)
         given = _named(name, properties(json_object(request)))
         config = _accepted(cluster, {**given, **cluster.with_secrets(name, texts(given))}, _OF_A_CHANGE)
-        existed = _view(cluster, name) is not None
-        if not existed:
+        before = _view(cluster, name)
+        if before is None:
             cluster.direct(name, "RUNNING")
-        cluster.define(name, config)
-        return answer(found_view(cluster, name, _missing(name)).info()) if existed else _created(request, cluster, name)
+            cluster.define(name, config)
+            return _created(request, cluster, name)
+        return changed(before, config)
 
     def patch(request: Request) -> Answer:
         name = request.parts["connector"]
@@ -81,13 +90,11 @@ def writing_routes(cluster: Cluster) -> list[Route]:
         refuse_other_than_json(request)
         nothing_sent = request.body.strip() in (b"", b"null")
         changes = {} if nothing_sent and _view(cluster, name) is None else properties(json_object(request))
-        defined(name)
+        before = defined(name)
         if "name" in changes and changes["name"] is None:
             raise Refused(400, _invalid(['Missing required configuration "name" which has no default value.']))
-        changed = {**cluster.given(name), **changes, **cluster.with_secrets(name, texts(changes))}
-        config = _accepted(cluster, _named(name, texts(changed)), _OF_A_CHANGE)
-        cluster.define(name, config)
-        return answer(found_view(cluster, name, _missing(name)).info())
+        merged = {**cluster.given(name), **changes, **cluster.with_secrets(name, texts(changes))}
+        return changed(before, _accepted(cluster, _named(name, texts(merged)), _OF_A_CHANGE))
 
     def delete(request: Request) -> Answer:
         name = request.parts["connector"]

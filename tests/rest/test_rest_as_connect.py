@@ -390,6 +390,20 @@ def test_what_one_that_is_no_more_was_to_do_is_nothing_to_the_next_one_of_its_na
         assert cluster.targets == {"orders": "STOPPED"}, "a change of what is stopped starts nothing"
 
 
+@pytest.mark.parametrize("method, sent", [("PUT", {**CONNECTOR, "connector.class": OURS}), ("PATCH", {})])
+def test_a_definition_that_is_sent_once_more_begins_a_connector_that_has_failed(
+    method: str, sent: dict[str, str]
+) -> None:
+    """As Connect does it: what it failed of may be mended in what its references name, or in a server."""
+    cluster = Anything()
+    cluster.configs["orders"] = {**CONNECTOR, "connector.class": OURS, "name": "orders"}
+    with HttpServer("127.0.0.1", 0, rest_routes(cluster)) as server:
+        for state, restarts in (("RUNNING", []), ("FAILED", [("orders", True, [])])):
+            cluster.targets["orders"] = state
+            assert ask(server.url, Case(method, "/connectors/orders/config", sent)).status == 200
+            assert cluster.restarts == restarts
+
+
 def test_offsets_are_altered_and_reset_while_it_is_stopped() -> None:
     cluster = Orders("STOPPED")
     with HttpServer("127.0.0.1", 0, rest_routes(cluster)) as server:
