@@ -116,7 +116,7 @@ def load(
         _mention_weak(document, findings)
         _mention_placeholders(document, findings)
     exactly_once = connector_values["exactly.once.support"] != "disabled"
-    kafka = kafka_properties(connector_document, worker_document, worker_values, findings, exactly_once)
+    kafka = kafka_properties(connector_document, worker_document, worker_values, findings, exactly_once, unknown)
     rules.check(connector_document, worker_document, connector_values, worker_values, findings)
     check_http(worker_document, worker_values, findings)
     if key is not None and value is not None:

@@ -216,3 +216,21 @@ def test_whether_topics_are_created_is_the_workers_wherever_it_stands() -> None:
     (notice,) = (each for each in found.notices if "topic.creation.enable" in each)
     assert "belongs in the worker's file, and has no effect in a connector's, as in Kafka Connect" in notice
     assert found.connector.delivery.create_topics is True
+
+
+def test_properties_that_no_client_of_kafka_knows_are_ignored_as_by_javas() -> None:
+    worker = {"producer.schema.registry.url": "http://r:8081", "admin.foo": "x"}
+    found = loaded({"producer.override.request.required.acks": "1"}, worker)
+    given = {"producer.schema.registry.url", "admin.foo", "producer.override.request.required.acks"}
+    for name in given:
+        (notice,) = (each for each in found.notices if name in each)
+        assert "unknown property, ignored, as by Java's clients" in notice and notice in found.warnings
+    assert "schema.registry.url" not in found.kafka.producer
+    strict = problems({"config.unknown": "error", "producer.override.request.required.acks": "1"}, worker)
+    assert {each.property for each in strict} == given
+    near = problem({"producer.override.batch.siz": "1"})
+    assert (near.problem, near.suggestion) == (
+        "The producer has no such property",
+        "did you mean producer.override.batch.size?",
+    )
+    assert not problems({"producer.override.batch.siz": "1", "config.unknown": "ignore"})

@@ -25,7 +25,12 @@ _OWN = {
 
 
 def kafka_properties(
-    connector: Document, worker: Document, values: Mapping[str, Any], findings: Findings, exactly_once: bool
+    connector: Document,
+    worker: Document,
+    values: Mapping[str, Any],
+    findings: Findings,
+    exactly_once: bool,
+    unknown: str = "warn",
 ) -> KafkaProperties:
     """librdkafka's properties of all clients; problems go to ``findings``."""
     layers: dict[str, list[Setting]] = {role: [] for role in ALL}
@@ -51,7 +56,7 @@ def kafka_properties(
     if "heartbeat.interval.ms" in required:
         # A shorter session was asked for: its heartbeats follow, as nobody would want to be told of a default.
         required["heartbeat.interval.ms"] = str(min(values["heartbeat.interval.ms"], values["session.timeout.ms"] // 3))
-    found, said = translate(layers, required, exactly_once)
+    found, said = translate(layers, required, exactly_once, unknown)
     for finding in said:
         setting = finding.setting
         owner = owners.get(setting.written_as) or (connector if setting.file == "connector" else worker)
@@ -67,7 +72,7 @@ def kafka_properties(
                 known=is_client_property(setting.name),
             )
         else:
-            findings.notice(owner, setting.written_as, finding.text)
+            findings.notice(owner, setting.written_as, finding.text, warn=finding.warns)
     _one_cluster(layers, required, {"worker": worker, "connector": connector}, findings)
     return found
 

@@ -63,12 +63,13 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something to say about a setting: a problem, or (``fatal`` false) a notice."""
+    """Something to say about a setting: a problem, or (``fatal`` false) a notice, which may be a warning."""
 
     setting: Setting
     text: str
     suggestion: str | None = None
     fatal: bool = True
+    warns: bool = False
 
 
 def _idle(setting: Setting, reason: str) -> Finding:
@@ -91,12 +92,15 @@ def client_names(roles: Iterable[str] = ALL) -> set[str]:
 
 
 def translate(
-    layers: Mapping[str, Iterable[Setting]], required: Mapping[str, str], exactly_once: bool = True
+    layers: Mapping[str, Iterable[Setting]],
+    required: Mapping[str, str],
+    exactly_once: bool = True,
+    unknown: str = "warn",
 ) -> tuple[KafkaProperties, list[Finding]]:
     """``layers``: the settings of each kind of client, later ones win.
 
     ``required``: texts of the worker's own properties (``bootstrap.servers``, …), which every layer may override.
-    ``exactly_once``: whether records are written in transactions.
+    ``exactly_once``: whether records are written in transactions. ``unknown``: what a name is that no client knows.
     """
     findings: list[Finding] = []
     results = {}
@@ -109,12 +113,19 @@ def translate(
                 findings.append(_idle(setting, "it is for classes of the JVM"))
             elif setting.name != setting.written_as or not is_client_property(setting.name):
                 # A name at the top level may be meant for another kind of client; behind a prefix it may not.
-                prefix = setting.written_as.removesuffix(setting.name)
-                hint = did_you_mean(setting.name, client_names((role,)), 0.75, before=prefix)
-                findings.append(Finding(setting, f"The {role} has no such property", hint))
+                findings.append(_unknown(setting, role, unknown))
         results[role] = _translate_role(role, settings, findings, exactly_once)
     found = KafkaProperties(results[PRODUCER], results[CONSUMER], results[ADMIN])
     return found, _without_repeats(findings)
+
+
+def _unknown(setting: Setting, role: str, unknown: str) -> Finding:
+    prefix = setting.written_as.removesuffix(setting.name)
+    hint = did_you_mean(setting.name, client_names((role,)), 0.75, before=prefix)
+    if unknown == "error" or (hint and unknown == "warn"):
+        return Finding(setting, f"The {role} has no such property", hint)
+    text = f"unknown property, ignored, as by Java's clients: the {role} has none of that name"
+    return Finding(setting, text, None, fatal=False, warns=unknown == "warn")
 
 
 def _without_repeats(findings: list[Finding]) -> list[Finding]:
