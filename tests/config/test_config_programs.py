@@ -82,6 +82,29 @@ EOF
 """
 
 
+HERE_WITH_BACKSLASHES = r"""cat <<EOF | curl -d @- localhost:8083/connectors
+{"name": "a", "config": {"connector.class": "S", "x": "^$P\\\\.(.*)\$", "y": "\\\. \"\$ 5\" \
+z"}}
+EOF
+cat <<EOF | curl -X PUT -d @- localhost:8083/connectors/b/config
+{"connector.class": "S", "x": "\\\\d"}
+EOF
+cat <<'EOF' | curl -X PUT -d @- localhost:8083/connectors/c/config
+{"connector.class": "S", "x": "^a\\.(.*)$"}
+EOF
+"""
+
+
+def test_of_two_backslashes_behind_here_one_is_the_shells(tmp_path: Path) -> None:
+    found = read(tmp_path, "create.sh", HERE_WITH_BACKSLASHES)
+    assert [(each.texts["name"], each.texts["x"]) for each in found] == [
+        ("a", "^${env:P}\\.(.*)$"),
+        ("b", "\\d"),
+        ("c", "^a\\.(.*)$"),
+    ]
+    assert found[0].texts["y"] == '\\. "$ 5" z'
+
+
 def test_a_script_that_puts_a_connector(tmp_path: Path) -> None:
     (document,) = read(tmp_path, "create.sh", PUT)
     assert document.texts == {

@@ -34,6 +34,8 @@ _LEAVES = re.compile(
 _HEREDOC = re.compile(r"<<-?[ \t]*(['\"\\]?)\w+[^\n]*\n\s*\Z")
 _QUOTE = re.compile(r"(?<!\\)\"")
 _ESCAPE = re.compile(r"\\([\"\\$`])")
+#: Outside of quotes: a quote has a backslash of its own there.
+_ESCAPED = re.compile(r"\\([\\$`\n])")
 _REFERENCE = re.compile(r"\$\{env:(\w+)\}")
 #: More beginnings of JSON than any script has: each may have to be read to the end.
 _MOST_TRIED = 2_000
@@ -111,7 +113,7 @@ class _Object:
 
 
 def _objects(text: str) -> Iterator[_Object]:
-    at, unescaped = 0, text.replace("\\$", f"{DOLLAR} ")
+    at = 0
     for _ in range(_MOST_TRIED):
         begin = _BEGIN.search(text, at)
         if begin is None:
@@ -119,13 +121,13 @@ def _objects(text: str) -> Iterator[_Object]:
         start, before = begin.start(), text[max(0, begin.start() - 200) : begin.start()]
         quoted = before.rstrip().endswith('"') and begin.group().endswith('\\"')
         heredoc = _HEREDOC.search(before)
-        expands = quoted or (heredoc is not None and not heredoc[1])
+        in_heredoc = heredoc is not None and not heredoc[1]
         try:
-            value, end = _in_quotes(text, start) if quoted else _decoded(unescaped if expands else text, start)
+            value, end = (_in_quotes if quoted else _in_heredoc if in_heredoc else _decoded)(text, start)
         except (ValueError, RecursionError):
             at = start + 1
             continue
-        yield _Object(start, end, value, expands)
+        yield _Object(start, end, value, quoted or in_heredoc)
         at = max(end, start + 1)
 
 
@@ -141,6 +143,22 @@ def _in_quotes(text: str, start: int) -> tuple[dict[str, Any], int]:
     inner = text[start:end].replace("\\\n", "")
     inner = _ESCAPE.sub(lambda match: DOLLAR if match[1] == "$" else match[1], inner)
     return json.loads(inner), end
+
+
+def _in_heredoc(text: str, start: int) -> tuple[dict[str, Any], int]:
+    """What stands behind `<<EOF`, where a shell makes one backslash of two."""
+    value, length = _decoded(_ESCAPED.sub(_unescaped, text[start:]), 0)
+    end = start
+    for escaped in _ESCAPED.finditer(text, start):
+        if escaped.start() - end >= length:
+            break
+        length -= escaped.start() - end + len(_unescaped(escaped))
+        end = escaped.end()
+    return value, end + length
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return {"$": DOLLAR, "\n": ""}.get(match[1], match[1])
 
 
 def _settled(posted: _Object, value: dict[str, Any], script: ScriptVariables, wrapped: Wrapped) -> dict[str, Any]:
@@ -181,4 +199,4 @@ def _text(text: str, variables: Variables, *, expands: bool) -> str:
     if MADE_BY_RUNNING in text:
         raise KnownByRunning
     plain = with_variables(text, variables) if expands else text
-    return plain.replace(f"{DOLLAR} ", "$").replace(DOLLAR, "$")
+    return plain.replace(DOLLAR, "$")
