@@ -37,7 +37,8 @@ FORMS = (
     ),
     (
         "programs",
-        "scripts (`.sh`) and Makefiles that post JSON with `curl`; Terraform's `aws_mskconnect_connector`, "
+        "scripts (`.sh`) and Makefiles that post JSON with `curl` or HTTPie; `CREATE SOURCE CONNECTOR` of "
+        "ksqlDB (`.sql`, `.ksql`); Terraform's `aws_mskconnect_connector`, "
         "`confluent_connector` and others (`.tf`, or what `terraform show -json` says)",
         "`ENV CONNECT_…` of a Dockerfile, `docker run -e CONNECT_…` of a script; values of the charts "
         "`cp-kafka-connect` and Redpanda's `connectors`",

@@ -573,6 +573,46 @@ def test_what_terraform_shows(tmp_path: Path) -> None:
     assert document.texts["name"] == "orders" and load(document, WORKER, {}).connector.name == "orders"
 
 
+# -- ksqlDB ----------------------------------------------------------------------------------------------------
+
+KSQL = f"""/* CREATE SOURCE CONNECTOR old
+   WITH ('a' = 'b'); */
+CREATE SOURCE CONNECTOR IF NOT EXISTS orders WITH (
+  "connector.class" = '{CLASS}', -- it's ours
+  'tasks.max' = 3, 'transforms.r.regex'='(.*);x''y--z', -- 'a' = 'b',
+  'scylla.password' = '${{file:/secrets:pw}}'
+);
+create sink connector `es` with ('connector.class'='io.confluent.x.ElasticsearchSinkConnector');
+CREATE STREAM s WITH (kafka_topic='a');
+"""
+
+
+@pytest.mark.parametrize("name", ["create.sql", "create.ksql"])
+def test_connectors_that_ksqldb_makes(tmp_path: Path, name: str) -> None:
+    ours, other = read(tmp_path, name, KSQL)
+    assert ours.texts == {
+        "name": "ORDERS",
+        "connector.class": CLASS,
+        "tasks.max": "3",
+        "transforms.r.regex": "(.*);x'y--z",
+        "scylla.password": "${file:/secrets:pw}",
+    }
+    assert other.texts["name"] == "es"
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("CREATE STREAM s;", "Holds no connector and no worker that can be read"),
+        ("-- a\nCREATE SOURCE CONNECTOR o WITH ('a' = 'b',\n 'c' 'd');", "Cannot be read from line 2 on"),
+    ],
+)
+def test_statements_of_ksqldb_that_cannot_be_read(tmp_path: Path, statement: str, said: str) -> None:
+    (tmp_path / "o.sql").write_text(statement)
+    (problem,) = validate(tmp_path / "o.sql", WORKER, {})
+    assert problem.problem == said and problem.suggestion
+
+
 # -- Helm ------------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Configurations in files that are programs: Dockerfiles, scripts, Makefiles, Terraform.
+"""Configurations in files that are programs: Dockerfiles, scripts, Makefiles, Terraform, statements of ksqlDB.
 
 In: the text of a file, and what it is. Out: the configurations in it, or a problem that says what to give instead.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from connector.config.environment import worker_properties
 from connector.config.forms.container_runs import workers_in_containers
 from connector.config.forms.dockerfile import image_variables
+from connector.config.forms.ksql import connectors_of_ksql
 from connector.config.forms.makefile import commands_of
 from connector.config.forms.script_variables import ScriptVariables
 from connector.config.forms.scripts import posted_connectors, posted_files, without_comments
@@ -34,6 +35,9 @@ def configurations_of(
         hint = (
             "a connector's resource with connector_configuration or config; or `terraform show -json`, in a .json file"
         )
+    elif form == "ksqlDB":
+        found = connectors_of_ksql(text)
+        hint = "CREATE SOURCE CONNECTOR name WITH ('connector.class' = '…', …);"
     else:
         text = commands_of(text, environ) if form == "Makefile" else with_sourced(without_comments(text), folder)
         text = without_comments(text)

@@ -28,14 +28,14 @@ from connector.errors import Problem
 _LONGEST_NUMBER = 1_000
 _FORMS: dict[str, Form] = {
     **{".json": "JSON", ".properties": "properties", ".yaml": "YAML", ".yml": "YAML", ".env": "env"},
-    **{".dockerfile": "Dockerfile", ".tf": "Terraform", ".mk": "Makefile"},
+    **{".dockerfile": "Dockerfile", ".tf": "Terraform", ".mk": "Makefile", ".sql": "ksqlDB", ".ksql": "ksqlDB"},
     **dict.fromkeys((".sh", ".bash", ".zsh", ".ps1", ".http"), "script"),
 }
 _PROGRAMS = frozenset((".py", ".js", ".mjs", ".ts", ".java", ".kt", ".go", ".rb"))
 _FROM = re.compile(r"\A(?:[ \t]*(?:#[^\n]*|ARG[ \t][^\n]*)?\r?\n)*[ \t]*FROM[ \t]", re.IGNORECASE)
 _SCRIPT = re.compile(r"#![ \t]*/|\s*(?:curl|docker|podman)\s")
 
-Form = Literal["JSON", "properties", "YAML", "env", "Dockerfile", "script", "Makefile", "Terraform"]
+Form = Literal["JSON", "properties", "YAML", "env", "Dockerfile", "script", "Makefile", "Terraform", "ksqlDB"]
 
 
 def read_configurations(
@@ -54,7 +54,7 @@ def _parsed(outer: Path, environ: Mapping[str, str], file: str, content: bytes) 
     form = _form(file, content)
     if form == "env" or form == "properties":
         return _properties(file, content, environ, variables_only=form == "env")
-    if form in ("Dockerfile", "script", "Makefile", "Terraform"):
+    if form in ("Dockerfile", "script", "Makefile", "Terraform", "ksqlDB"):
         # Most have no need of it.
         from connector.config.forms.programs import configurations_of
 
