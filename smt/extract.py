@@ -209,8 +209,10 @@ def _add(references: tuple[FieldReference, ...], value: Row, row: Row) -> None:
 
 
 def losses_of(options: ExtractOptions) -> tuple[str, ...]:
-    """What the options lose, each in one line, to be said once at start."""
+    """What the options lose, or do not do, each in one line, to be said once at start."""
     found = []
+    if options.drop_fields_from_key and not options.drop_fields_header:
+        found.append("drop.fields.from.key has no effect without drop.fields.header.name, as in Java")
     if options.deletes == "drop" and options.tombstones == "drop":
         found.append(
             "deletes vanish: delete and tombstone records are both dropped (delete.handling.mode=drop, "

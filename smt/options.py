@@ -178,7 +178,8 @@ def parse_extract_options(given: Mapping[str, str], *, safe: bool) -> ExtractOpt
     if omit and not cells:
         parser.wrong("untouched.fields", f"Contradicts cdc.output.format={form}, whose columns do not show it", "null")
     strict = parser.one_of("compatibility", ("default", "strict"), "default") == "strict"
-    if parser.has("drop.fields.from.key") and not parser.has("drop.fields.header.name"):
+    from_key = parser.boolean("drop.fields.from.key", False)
+    if safe and from_key and not parser.has("drop.fields.header.name"):
         parser.wrong("drop.fields.from.key", "Has no meaning without drop.fields.header.name")
     options = ExtractOptions(
         deletes=deletes,
@@ -187,7 +188,7 @@ def parse_extract_options(given: Mapping[str, str], *, safe: bool) -> ExtractOpt
         add_headers=parser.references("add.headers", parser.given.get("add.headers.prefix", "__")),
         route_by_field=parser.text("route.by.field") or None,
         drop_fields_header=parser.text("drop.fields.header.name") or None,
-        drop_fields_from_key=parser.boolean("drop.fields.from.key", False),
+        drop_fields_from_key=from_key,
         drop_only_optional=parser.boolean("drop.fields.keep.schema.compatible", True),
         null_is_default=parser.boolean("replace.null.with.default", True),
         unwrap_cells=cells,

@@ -53,6 +53,15 @@ def test_old_and_new_delete_options_contradict() -> None:
     assert set(found) == {"delete.handling.mode", "drop.tombstones"}
 
 
+@pytest.mark.parametrize("name", ["io.debezium.transforms.ExtractNewRecordState", JAVA])
+def test_fields_of_the_key_are_dropped_by_a_header_alone_and_java_says_nothing_of_it(name: str) -> None:
+    said = "drop.fields.from.key has no effect without drop.fields.header.name, as in Java"
+    assert said in build_transform(name, {"drop.fields.from.key": "true"}).notes
+    assert build_transform(name, {"drop.fields.from.key": "false"}).notes == build_transform(name).notes
+    assert build_transform("extract-new-state", {"drop.fields.from.key": "false"}).notes == ()
+    assert problems("extract-new-state", drop_fields_from_key="true").keys() == {"drop.fields.from.key"}
+
+
 def test_names_given_twice() -> None:
     assert set(problems(JAVA, add_fields="ts_ms,source.ts_ms:ts_ms")) == {"add.fields"}
     assert build_transform(JAVA, {"add.fields": "ts_ms,source.ts_ms"})
