@@ -98,6 +98,9 @@ def describe_base(connection: Asks, keyspace: str, name: str) -> tuple[TableDesc
         raise TableMissing(f"table {table} does not exist")
     types = user_types(connection, table.keyspace)
     columns = tuple(sorted(_columns(connection, table, types), key=lambda column: column.name.encode()))
+    if not columns:
+        # Each question is answered as of its own moment; one of the same name may be there by the next.
+        raise TableMissing(f"table {table} does not exist: it was dropped just now")
     description = TableDescription(
         keyspace=table.keyspace,
         name=table.name,

@@ -66,3 +66,33 @@ def test_tables_are_the_same_whether_they_are_asked_for_together_or_alone(
         assert all(len(values) == 2 for values in of_one), "a keyspace of mostly other tables is not read as a whole"
     finally:
         connection.close()
+
+
+@pytest.mark.scylla
+@pytest.mark.any_scylla
+def test_a_table_that_is_created_again_while_it_is_described_is_none_without_columns(
+    scylla: Scylla, unique: Callable[[str], str]
+) -> None:
+    table = TableName(unique("ks").replace("-", "_"), "t")
+    create = f"CREATE TABLE {table} (id int PRIMARY KEY) WITH cdc = {{'enabled': true}}"
+    scylla.execute(scylla.keyspace_ddl(table.keyspace, tablets=True))
+    scylla.execute(create)
+
+    class Gone(Asked):
+        """Just when somebody asks for its columns."""
+
+        def query(self, text: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+            if "system_schema.columns" not in text or table.name not in values:
+                return super().query(text, values)
+            scylla.execute(f"DROP TABLE {table}")
+            found = super().query(text, values)
+            scylla.execute(create)
+            return found
+
+    connection = Connection(scylla.settings())
+    connection.open()
+    try:
+        with pytest.raises(TableMissing, match="was dropped just now"):
+            describe_table(Gone(connection), table)
+    finally:
+        connection.close()
