@@ -100,3 +100,30 @@ def test_json_that_is_none(tmp_path: Path, content: str, said: str, hint: str) -
     (problem,) = validate(file, WORKER, {})
     assert problem == Problem("JSON", f"Is not JSON: {said}", None, problem.suggestion, str(file))
     assert hint in str(problem.suggestion) and validate(CONNECTOR, WORKER, {}) == []
+
+
+def test_a_page_that_says_how_to_post_a_connector_is_read_as_a_script(tmp_path: Path) -> None:
+    body = f"""{{"name": "a", "config": {{"connector.class": "{CLASS}", "x": "1"}}}}"""
+    (document,) = read(tmp_path, "README.md", f"# Orders\n\nNote: first\n\n```bash\ncurl -d '{body}' c:8083\n```\n")
+    assert document.texts == {"name": "a", "connector.class": CLASS, "x": "1"}
+
+
+def test_a_batch_file_is_a_program(tmp_path: Path) -> None:
+    (tmp_path / "c.bat").write_text('@echo off\ncurl -d "{\\"connector.class\\": \\"%X%\\"}" localhost:8083\n')
+    (problem,) = validate(tmp_path / "c.bat", WORKER, {})
+    assert problem.problem.startswith("Is a program") and "give the JSON" in str(problem.suggestion)
+
+
+def test_powershell_puts_variables_into_double_quotes(tmp_path: Path) -> None:
+    body = f"""{{"name": "NAME", "config": {{"connector.class": "{CLASS}",
+  "x": "$env:PW", "y": "${{env:PW}}-$here", "z": "a\\\\b"}}}}"""
+    script = f"""$a = @"\n{body}\n"@\n$b = @'\n{body.replace("NAME", "literal")}\n'@\n"""
+    ours, literal = read(tmp_path, "create.ps1", script)
+    assert ours.texts == {
+        "name": "NAME",
+        "connector.class": CLASS,
+        "x": "${env:PW}",
+        "y": "${env:PW}-${env:here}",
+        "z": "a\\b",
+    }
+    assert (literal.texts["x"], literal.texts["y"]) == ("$env:PW", "${env:PW}-$here")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,9 @@ _LEAVES = re.compile(
     r"'(?:\"([^\"'\n]+)\"|(\$\{[^{}'\"\n]*\}|\$[\w{][^\s\"']*|`[^`'\n]*`)|\"?(\$\([^)'\n]*\))\"?)'",
 )
 _HEREDOC = re.compile(r"<<-?[ \t]*(['\"\\]?)\w+[^\n]*\n\s*\Z")
+#: PowerShell's, with variables in it.
+_HERE_STRING = re.compile(r"@\"[ \t]*\n\s*\Z")
+_OF_POWERSHELL = re.compile(r"\$(?:\{env:(\w+)\}|env:(\w+))", re.IGNORECASE)
 _QUOTE = re.compile(r"(?<!\\)\"")
 _ESCAPE = re.compile(r"\\([\"\\$`])")
 #: Outside of quotes: a quote has a backslash of its own there.
@@ -119,16 +122,24 @@ def _objects(text: str) -> Iterator[_Object]:
         if begin is None:
             return
         start, before = begin.start(), text[max(0, begin.start() - 200) : begin.start()]
-        quoted = before.rstrip().endswith('"') and begin.group().endswith('\\"')
-        heredoc = _HEREDOC.search(before)
-        in_heredoc = heredoc is not None and not heredoc[1]
+        expanded = _expanded_by(before, begin.group())
         try:
-            value, end = (_in_quotes if quoted else _in_heredoc if in_heredoc else _decoded)(text, start)
+            value, end = (expanded or _decoded)(text, start)
         except (ValueError, RecursionError):
             at = start + 1
             continue
-        yield _Object(start, end, value, quoted or in_heredoc)
+        yield _Object(start, end, value, expanded is not None)
         at = max(end, start + 1)
+
+
+def _expanded_by(before: str, begin: str) -> Callable[[str, int], tuple[dict[str, Any], int]] | None:
+    """How an object is read into which a shell puts variables; None if it puts none."""
+    if before.rstrip().endswith('"') and begin.endswith('\\"'):
+        return _in_quotes
+    heredoc = _HEREDOC.search(before)
+    if heredoc is not None and not heredoc[1]:
+        return _in_heredoc
+    return _in_here_string if _HERE_STRING.search(before) else None
 
 
 def _decoded(text: str, start: int) -> tuple[dict[str, Any], int]:
@@ -155,6 +166,14 @@ def _in_heredoc(text: str, start: int) -> tuple[dict[str, Any], int]:
         length -= escaped.start() - end + len(_unescaped(escaped))
         end = escaped.end()
     return value, end + length
+
+
+def _in_here_string(text: str, start: int) -> tuple[dict[str, Any], int]:
+    """What stands between `@"` and `"@`."""
+    end = text.find('\n"@', start)
+    inner = text[start : len(text) if end < 0 else end]
+    value, length = _decoded(_OF_POWERSHELL.sub(r"${\1\2}", inner), 0)
+    return value, start + length if end < 0 else end
 
 
 def _unescaped(match: re.Match[str]) -> str:
