@@ -42,8 +42,9 @@ def change_rows(rows: DataFrame, layout: Layout, plan: ReadPlan, segment: int) -
     timed = {part.name for part in plan.parts if part.what == "time"}
     columns = ["kind", *source_keys(layout)]
     ended = _row_end(plan)
-    columns.append(f"CASE WHEN kind = {ROW} THEN {_written(f'{lowest}L', ended)} END AS at_row")
-    times = ["at_row"]
+    # Not at_row, which is what a column named row has.
+    columns.append(f"CASE WHEN kind = {ROW} THEN {_written(f'{lowest}L', ended)} END AS row_at")
+    times = ["row_at"]
     made: dict[str, str] = {}
     for cell in plan.cells:
         stored, least = cell.stored, lowest_time(layout, cell.not_before)

@@ -220,11 +220,11 @@ def test_columns_that_a_frozen_table_leaves_out_or_keeps_otherwise_are_read_all_
 def test_a_table_that_was_never_landed_gets_the_sources_definition(
     spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str
 ) -> None:
-    cql.execute("CREATE TABLE t (p int PRIMARY KEY, v text, w timestamp) WITH cdc = {'enabled': true}")
+    cql.execute("CREATE TABLE t (p int PRIMARY KEY, row text, w timestamp) WITH cdc = {'enabled': true}")
     cql.execute("CREATE TABLE lists (p int PRIMARY KEY, l list<int>) WITH cdc = {'enabled': true}")
     cql.execute("CREATE TABLE empty (p int, c int, v text, PRIMARY KEY (p, c)) WITH cdc = {'enabled': true}")
     for p in range(20):
-        cql.execute(f"INSERT INTO t (p, v) VALUES ({p}, 'v')")
+        cql.execute(f"INSERT INTO t (p, row) VALUES ({p}, 'v')")
     cql.execute("INSERT INTO t (p, w) VALUES (50, 9223372036854775807)")
     source = SourceTables(spark, scylla, warehouse, [f"{keyspace}.t", f"{keyspace}.empty", f"{keyspace}.lists"])
     with pytest.raises(LandingError, match=r"lists: .*, so l cannot be backfilled; --lists=skip leaves them out"):
