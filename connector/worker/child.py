@@ -52,6 +52,8 @@ class Child:
     own: bool = False
     # Told to end by us: another one begins, when there is reason for it.
     renewed: bool = False
+    #: Since when it is waited for then.
+    ending_since: float | None = None
     #: What it is told, in order; None behind the last.
     words: queue.Queue[bytes | None] = field(default_factory=queue.Queue)
 

@@ -7,6 +7,7 @@ In: how to start one, how many. Out: the exit status of `run`: 0 told to stop, 1
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -226,6 +227,8 @@ class Supervisor(Service):
     def _look_after(self) -> None:
         """A worker that says nothing hangs, or sits in a call that does not come back."""
         for child in self.children.values():
+            if child.renewed:
+                self._cut_off(child)
             silent = self._silence(child.heard)
             patience = ENDING_SECONDS if child.renewed else SILENT_SECONDS if child.own else STARTING_SECONDS
             if child.waiting is None and silent >= patience:
@@ -240,6 +243,15 @@ class Supervisor(Service):
             needless = self.shared.forbidden and not self._lasting
             self.background.task(SHARED).is_now(None if needless else self.shared.error)
         self.background.tick()
+
+    def _cut_off(self, child: Child) -> None:
+        """Who is stopped, or sits in the kernel, cannot end itself, and a restart is what people ask for then."""
+        if child.ending_since is None:
+            child.ending_since = self._monotonic()
+        elif self._silence(child.ending_since) >= ENDING_SECONDS:
+            log.warning("worker %d (pid %d) has not ended in %.0f s: killed", child.index, child.pid, ENDING_SECONDS)
+            child.process.kill()
+            child.ending_since = math.inf
 
     def _take(self, child: Child, message: Message) -> None:
         child.heard = self._monotonic()

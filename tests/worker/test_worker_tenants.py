@@ -382,6 +382,21 @@ def test_a_connector_that_is_resumed_runs_once_the_worker_that_was_ended_has_a_s
     assert supervisor.status().workers[0].pid != ended.pid
 
 
+def test_a_worker_that_cannot_end_is_killed_for_its_successor(
+    service: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that is stopped hears of nothing, and a restart is what people ask for then."""
+    monkeypatch.setattr(supervising, "ENDING_SECONDS", 0.5)
+    supervisor, _ = service("works")
+    until(lambda: state(supervisor, "works") == "RUNNING", what="its report")
+    [stopped] = supervisor.children.values()
+    os.kill(stopped.pid, signal.SIGSTOP)
+    Steering(supervisor).renew([0])
+    until(lambda: state(supervisor, "works") == "RUNNING" and supervisor.children[0] is not stopped, what="the next")
+    assert caplog.text.count(f"worker 0 (pid {stopped.pid}) has not ended in 0 s: killed") == 1
+    assert supervisor.restarts == 0, "no failure of its own"
+
+
 class Remembering:
     """What was asked of connectors, where nothing was."""
 
