@@ -14,7 +14,7 @@ from connector.config import Configuration, load, read_documents
 from connector.config.env_files import env_file_variables
 from connector.config.substitution import Variables, substituted
 from connector.errors import ConfigurationError, Problem
-from tests.config.files import CONNECTOR, validate
+from tests.config.files import CONNECTOR, read, validate
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="cdc" password="{}";'
 SASL = "CONNECT_SECURITY_PROTOCOL=SASL_PLAINTEXT\nCONNECT_SASL_MECHANISM=PLAIN\n"
@@ -388,3 +388,43 @@ def test_logins_and_certificates_of_redpandas_image_are_its_files() -> None:
     (problem,) = validate(CONNECTOR, None, login)
     assert (problem.property, problem.file) == ("sasl.password", "environment variable CONNECT_SASL_PASSWORD_FILE")
     assert not validate(CONNECTOR, None, {"CONNECT_TLS_ENABLED": "false", "CONNECT_BOOTSTRAP_SERVERS": "k:1"})
+
+
+# -- single containers -----------------------------------------------------------------------------------------
+
+TASK: dict[str, Any] = {
+    "family": "connect",
+    "containerDefinitions": [
+        {"name": "logs", "image": "fluent/fluent-bit", "environment": [{"name": "A", "value": "b"}]},
+        {
+            "name": "connect",
+            "image": "confluentinc/cp-kafka-connect:7.8.0",
+            "environment": [
+                {"name": "CONNECT_BOOTSTRAP_SERVERS", "value": "k:9092"},
+                {"name": "CONNECT_GROUP_ID", "value": "g"},
+            ],
+            "secrets": [{"name": "CONNECT_SASL_JAAS_CONFIG", "valueFrom": "arn:x"}],
+        },
+    ],
+}
+
+
+@pytest.mark.parametrize("content", [TASK, {"taskDefinition": TASK}])
+def test_a_task_definition_of_ecs_is_a_worker(tmp_path: Path, content: dict[str, Any]) -> None:
+    (document,) = read(tmp_path, "task.json", json.dumps(content))
+    assert document.texts == {
+        "bootstrap.servers": "k:9092",
+        "group.id": "g",
+        "sasl.jaas.config": "${env:CONNECT_SASL_JAAS_CONFIG}",
+    }
+    said = "stands elsewhere (arn:x): it is taken from the variable CONNECT_SASL_JAAS_CONFIG here"
+    assert document.notes == [("sasl.jaas.config", said)]
+
+
+def test_what_docker_says_of_a_container_is_a_worker(tmp_path: Path) -> None:
+    variables = ["BOOTSTRAP_SERVERS=k:9092", "CONNECT_CLIENT_RACK=a=b", "PATH=/bin"]
+    inspected = {"Name": "/connect", "Config": {"Image": "debezium/connect:2.7", "Env": variables}}
+    (document,) = read(tmp_path, "connect.json", json.dumps([inspected]))
+    assert document.texts == {"bootstrap.servers": "k:9092", "client.rack": "a=b"}
+    (other,) = read(tmp_path, "other.json", json.dumps([{"Name": "/db", "Config": {"Env": ["PATH=/bin", None]}}]))
+    assert "bootstrap.servers" not in other.texts

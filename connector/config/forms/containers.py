@@ -13,6 +13,7 @@ from typing import Any
 
 from connector.config.forms.compose import compose_worker, text_of_command
 from connector.config.forms.compose_files import Project
+from connector.config.forms.container_definitions import defined_containers
 from connector.config.forms.helm import helm_values
 from connector.config.forms.inside import connectors_inside
 from connector.config.forms.kubernetes import Parse, in_kubernetes
@@ -83,7 +84,7 @@ def _plain(document: Mapping[str, Any], file: Path, environ: Mapping[str, str]) 
         if worker.label or not connectors:
             yield worker
         yield from connectors
-    elif found := [*terraform_values(document), *helm_values(document)]:
+    elif found := [*terraform_values(document), *helm_values(document), *defined_containers(document)]:
         yield from found
     elif _OF_KUSTOMIZE & document.keys() or file.stem == "kustomization":
         yield Wrapped({}, problems=[Problem("kind", "Holds no connector and no worker: Kustomization", None, _RENDER)])
