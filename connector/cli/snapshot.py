@@ -27,6 +27,12 @@ ACTIONS = {
 }
 
 
+_UNHEARD = (
+    "no worker of connector {} reports: it is obeyed when one starts again, and not if this would be its first start "
+    "with signals"
+)
+
+
 class SnapshotCommand:
     name = "snapshot"
 
@@ -49,6 +55,7 @@ class SnapshotCommand:
 
 def _signal(configuration: Configuration, args: argparse.Namespace, output: Output) -> int:
     from connector.delivery import SmallTopic, ensure_topics, patiently
+    from connector.worker.reports import reported_workers
     from connector.worker.settings import kafka_clients, signals_spec
     from connector.worker.signals import Signal, condition
 
@@ -68,10 +75,12 @@ def _signal(configuration: Configuration, args: argparse.Namespace, output: Outp
     clients, spec = kafka_clients(configuration), signals_spec(configuration)
     with clients.named():
         patiently(lambda: ensure_topics(clients.admin(), [spec]))
+        running = any(not worker.stale for worker in patiently(lambda: reported_workers(configuration)))
     topic = SmallTopic(clients, spec, configuration.group)
     topic.write(configuration.connector.output.topic_prefix.encode(), signal.record())
-    what = {"signal": signal.id, "action": args.action, "tables": tables, "where": where}
-    output.result(what, f"asked to {args.action}: {', '.join(tables)} (signal {signal.id})")
+    what = {"signal": signal.id, "action": args.action, "tables": tables, "where": where, "running": running}
+    text = f"asked to {args.action}: {', '.join(tables)} (signal {signal.id})"
+    output.result(what, text if running else f"{text}\n{_UNHEARD.format(configuration.connector.name)}")
     return 0
 
 
