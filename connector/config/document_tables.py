@@ -53,7 +53,8 @@ FORMS = (
         "variables",
         "",
         "`CONNECT_…` in the environment, in an `.env` file, of one service of a compose file, of a task of ECS, or in "
-        "what `docker inspect` says; those of Debezium's and Redpanda's images too ([migration](migration.md#deployments))",
+        "what `docker inspect` says; those of Debezium's and Redpanda's images too "
+        "([migration](migration.md#deployments))",
     ),
 )
 
