@@ -61,7 +61,7 @@ def _gone_before(service: Service, table: Table) -> int:
 
 def _of_table(service: Service, table: Table, given_up: Counter[tuple[str, str]]) -> list[str]:
     found: list[str] = []
-    rows = {row.identity: row for row in table.rows}
+    rows = {row.identity: row for row in table.all_rows}
     delivered = _delivered(service, table)
     counts = Counter(identity for identity, _ in delivered)
     for identity, row in rows.items():

@@ -65,6 +65,13 @@ AGAIN = replace(DEAF_NODES, kind=replace(DEAF_NODES.kind, alters=0, again=True, 
 RENAMES = replace(DEAF_NODES, kind=replace(DEAF_NODES.kind, alters=0, renames=True))
 
 
+# Tables are dropped, and others created under their names, while workers come and go.
+ANEW = Plan(
+    Kind(tablets=True, rows=60, seconds=14.0, late=False, gone=False, anew=True),
+    Roughness(0.9, until=18.0),
+)
+
+
 # Leaders go away, all brokers crash and workers are killed twice a second, and nothing else happens.
 LEADERS = Plan(roughness=Roughness(0.5, only=("leader moves", "kill", "broker crash")))
 
@@ -239,6 +246,7 @@ NAMED = {
     "deaf nodes": DEAF_NODES,
     "again": AGAIN,
     "renames": RENAMES,
+    "anew": ANEW,
     "doubt": DOUBT,
     "registry": REGISTRY,
     "snapshots": SNAPSHOTS,

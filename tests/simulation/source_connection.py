@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from connector.changes import Scanner
+from connector.cql_names import LOG_SUFFIX
 from connector.errors import RetriableSourceError, SourceError, TableMissing
 from connector.native.samples import page_of
 from connector.source import Connection, ServerClock
@@ -111,6 +112,9 @@ class Cluster:
     def table(self, keyspace: str, name: str) -> Table | None:
         for table in self.world.tables:
             if (table.name.keyspace, table.name.name) == (keyspace, name):
+                former = table.former
+                if former is not None and self.now_ms < former.created:
+                    return former.table if self.now_ms < former.dropped else None
                 gone = table.gone
                 return None if gone is not None and gone[0] <= self.now_ms < gone[1] else table
         return None
@@ -369,9 +373,8 @@ class SimulatedConnection(Connection):
                 for group in one.groups
             ]
         if "schema_version" in query:
-            tables = self._simulated.world.tables
-            there = [each for each in tables if self._simulated.table(*each.name)]
-            known = {str(each.name): self._definition(each, node) for each in there}
+            found = (self._simulated.table(*each.name) for each in self._simulated.world.tables)
+            known = {str(each.name): self._definition(each, node) for each in found if each is not None}
             return [{"schema_version": str(known)}]
         if "FROM system.versions" in query:
             return [{"version": "2026.1.0"}]
@@ -381,22 +384,23 @@ class SimulatedConnection(Connection):
         if "FROM system_schema.scylla_keyspaces" in query:
             return [{"initial_tablets": 0 if keyspace == "tablets" else None}]
         if "FROM system_schema.tables" in query and "table_name IN" in query:
-            return [{"table_name": name, "id": uuid.UUID(int=1)} for name in values[1:]]
+            logs = {str(name): self._table_of(keyspace, str(name)) for name in values[1:]}
+            return [{"table_name": name, "id": _id(table)} for name, table in logs.items() if table is not None]
         if "FROM system_schema.keyspaces" in query:
             return [{"keyspace_name": keyspace}]
         if "FROM system_schema.types" in query:
             return []
         if "table_name IN" in query:
-            found = [(str(name), self._simulated.table(keyspace, str(name))) for name in values[1:]]
+            asked = [(str(name), self._simulated.table(keyspace, str(name))) for name in values[1:]]
             return [
                 {"table_name": name, "timestamp": _moment(at)}
-                for name, table in found
+                for name, table in asked
                 if table is not None
                 for at in self._listed(table, node)
             ]
         name = str(values[1])
-        log = name.endswith("_scylla_cdc_log")
-        table = self._simulated.table(keyspace, name.removesuffix("_scylla_cdc_log"))
+        log = name.endswith(LOG_SUFFIX)
+        table = self._table_of(keyspace, name)
         if table is None:
             return []
         if "dropped_columns" in query:
@@ -408,7 +412,7 @@ class SimulatedConnection(Connection):
             return [{"stream_id": stream} for one in sets for group in one.groups for stream in group.streams]
         if "FROM system_schema.tables" in query:
             again = table.gone is not None and self._simulated.now_ms >= table.gone[1]
-            return [{"id": uuid.UUID(int=2 if again else 1), "extensions": {"cdc": cdc_options(table)}}]
+            return [{"id": uuid.UUID(int=3) if again else _id(table), "extensions": {"cdc": cdc_options(table)}}]
         assert "FROM system_schema.columns" in query, query
         if log:
             return log_rows(self._log_columns(table, node))
@@ -419,7 +423,12 @@ class SimulatedConnection(Connection):
     def _definition(self, table: Table, node: Node) -> Any:
         """What tells one version of a table from another."""
         heard = self._heard(node)
-        return plain_schema.base_columns(table, heard), plain_schema.dropped_columns(table, heard, of_log=True)
+        dropped = plain_schema.dropped_columns(table, heard, of_log=True)
+        return _id(table), plain_schema.base_columns(table, heard), dropped
+
+    def _table_of(self, keyspace: str, name: str) -> Table | None:
+        """By its name, or that of its log."""
+        return self._simulated.table(keyspace, name.removesuffix(LOG_SUFFIX))
 
     def _vnode_table(self) -> Table:
         return next(table for table in self._simulated.world.tables if not table.tablets)
@@ -430,6 +439,10 @@ class SimulatedConnection(Connection):
             self._simulated.mishaps += 1
             return listed[: self._scheduler.random.randrange(len(listed))]
         return listed
+
+
+def _id(table: Table) -> uuid.UUID:
+    return uuid.UUID(int=1 if table.former is None else 2)
 
 
 def _moment(ms: float) -> datetime:

@@ -70,7 +70,7 @@ class Table:
     """One table. ``known_at``: from when on each set is in the lists of a node that does not lag. ``columns``: when
     columns were added, by name. ``again``: of one that is dropped in between; ``renamed``: when its clustering column
     got another name. ``gone``: from when to when it does not exist. ``history``: of a table with rows from before its
-    log, whose statements are of all kinds."""
+    log, whose statements are of all kinds. ``former``: the one that had its name before."""
 
     name: TableName
     tablets: bool
@@ -83,6 +83,7 @@ class Table:
     gone: tuple[int, int] | None = None
     ttl: int = 86_400
     history: History | None = None
+    former: Former | None = None
     by_stream: dict[bytes, list[Row]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -100,8 +101,22 @@ class Table:
         ]
 
     @property
+    def all_rows(self) -> list[Row]:
+        """Those of the one that had its name before included."""
+        return self.rows if self.former is None else [*self.former.table.rows, *self.rows]
+
+    @property
     def end(self) -> int:
         return max([self.sets[-1].timestamp, *(row.ms for row in self.rows)])
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """A table and its log until it was ``dropped``; another one of its name was ``created``. Both in ms."""
+
+    table: Table
+    dropped: int
+    created: int
 
 
 @dataclass
@@ -214,6 +229,8 @@ class Kind:
     deaf: bool = False
     # Whether a table is dropped, and there again later.
     gone: bool | None = None
+    # Whether tables are dropped, and others created under their names.
+    anew: bool = False
     # How many seconds logs keep their rows, and how old their first streams are when it begins.
     ttl: int = 86_400
     age: int = 10
@@ -241,6 +258,11 @@ def make_world(seed: int, kind: Kind) -> World:
         tablets = (rng.random() < 0.6) if kind.tablets is None else kind.tablets
         like = next((table for table in tables if not table.tablets), None) if not tablets else None
         tables.append(_table(rng, kind, f"t{number}", tablets, grow, late, like))
+    if kind.anew:
+        later = random.Random(seed ^ 0xA4E3)
+        tables = [
+            _anew(later, kind, each, _table(later, kind, each.name.name, True, grow, False, None)) for each in tables
+        ]
     _drop(kind, tables, random.Random(seed ^ 0xD209))
     return World(tables, lags, kind.confidence_ms, max(table.end for table in tables), longest, deaf)
 
@@ -250,6 +272,27 @@ def _drop(kind: Kind, tables: list[Table], rng: random.Random) -> None:
     if rng.random() < 0.1 if kind.gone is None else kind.gone:
         begin = BEGIN_MS + rng.randrange(round(kind.seconds * 1000))
         rng.choice(tables).gone = (begin, begin + rng.choice([100, 3_000, 20_000]))
+
+
+def _anew(rng: random.Random, kind: Kind, before: Table, drawn: Table) -> Table:
+    """What was drawn, as if it had been created when the one before it was dropped, or a little later."""
+    dropped = BEGIN_MS + rng.randrange(1_000, round(kind.seconds * 800))
+    created = dropped + rng.choice([0, 30, 300, 2_000, 5_000])
+    until = [at for at, known in enumerate(before.known_at) if known < dropped or at == 0]
+    old = Table(
+        before.name,
+        True,
+        [before.sets[at] for at in until],
+        [before.known_at[at] for at in until],
+        [row for row in before.rows if row.ms < dropped],
+    )
+    # Its streams are those that were in force then.
+    first = max(at for at, one in enumerate(drawn.sets) if one.timestamp <= created)
+    streams = [stream for group in drawn.sets[first].groups for stream in group.streams]
+    sets = [tablet_set(created, streams), *drawn.sets[first + 1 :]]
+    known = [max(created, at) for at in drawn.known_at[first:]]
+    rows = [row for row in drawn.rows if row.ms >= created]
+    return Table(drawn.name, True, sets, known, rows, former=Former(old, dropped, created))
 
 
 def _table(

@@ -14,6 +14,7 @@ from connector.topology import Read
 from tests.simulation.chaos import Roughness
 from tests.simulation.mutant_worlds import (
     AGAIN,
+    ANEW,
     DEAF,
     DEAF_NODES,
     DOUBT,
@@ -88,6 +89,11 @@ def test_no_value_is_lost_or_mistaken_where_a_column_is_dropped_and_comes_back(s
 @pytest.mark.parametrize("seed", [3, 5])
 def test_what_is_written_by_the_other_name_of_a_key_column_is_no_dead_letter(seed: int) -> None:
     assert not simulate(seed, RENAMES).faults
+
+
+@pytest.mark.parametrize("seed", [1, 11])
+def test_of_a_table_that_is_created_again_no_row_is_lost_and_none_of_the_old_one_comes_late(seed: int) -> None:
+    assert not simulate(seed, ANEW).faults
 
 
 @pytest.mark.parametrize("seed", [9])
