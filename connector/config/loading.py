@@ -73,7 +73,7 @@ def load(
     worker_document = read_document(worker, "worker", environ)
     unknown_variables = _take_environment(worker_document, environ)
     _mention_without_prefix(worker_document, environ, findings)
-    providers = provider_names(worker_document, environ)
+    providers = provider_names(worker_document, environ, [connector_document])
     _told_apart(connector_document, worker_document)
     for document in (connector_document, worker_document):
         resolve_references(document, environ, providers)
@@ -191,7 +191,7 @@ def load_connector(
     environ = os.environ if environ is None else environ
     document, findings = read_document(connector, "connector", environ), Findings()
     worker_document = read_document(worker, "worker", environ)
-    resolve_references(document, environ, provider_names(worker_document, environ))
+    resolve_references(document, environ, provider_names(worker_document, environ, [document]))
     findings.problems += worker_document.problems
     for problem in document.problems:
         if problem.property not in document.broken:

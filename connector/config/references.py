@@ -6,7 +6,7 @@ In: documents and the environment. Out: the documents' ``texts``, resolved; prob
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from connector.config.contents import file_content, why_unreadable
@@ -44,8 +44,13 @@ _REFUSED = "refused"
 Provider = str | SecretStore
 
 
-def provider_names(worker: Document, environ: Mapping[str, str] | None = None) -> dict[str, Provider]:
-    """Which provider each name in ``${name:…}`` means, including those the worker file names itself."""
+def provider_names(
+    worker: Document, environ: Mapping[str, str] | None = None, others: Iterable[Document] = ()
+) -> dict[str, Provider]:
+    """Which provider each name in ``${name:…}`` means, including those the worker file names itself.
+
+    One that cannot be had is a problem where this file or one of the ``others`` refers to it.
+    """
     environ = {} if environ is None else environ
     names: dict[str, Provider] = {provider: provider for provider in _PROVIDERS}
     for alias in worker.written.get("config.providers", "").split(","):
@@ -59,6 +64,9 @@ def provider_names(worker: Document, environ: Mapping[str, str] | None = None) -
             names[alias] = known
         elif opened is not None:
             names[alias] = opened(alias, _params(alias, worker, environ), environ)
+        elif alias not in names and not _refers((worker, *others), alias):
+            text = "has no effect: nothing refers to it, and classes of the JVM cannot be loaded here"
+            worker.notes.append((f"config.providers.{alias}.class", text))
         elif alias not in names or simple in _INSTEAD:
             supported = ", ".join((*_PROVIDER_CLASSES, *_STORE_CLASSES))
             worker.problems.append(
@@ -73,6 +81,10 @@ def provider_names(worker: Document, environ: Mapping[str, str] | None = None) -
             # Its references are this one problem, not one each.
             names[alias] = _REFUSED
     return names
+
+
+def _refers(documents: Iterable[Document], alias: str) -> bool:
+    return any(f"${{{alias}:" in written for each in documents for written in each.written.values())
 
 
 def _params(alias: str, worker: Document, environ: Mapping[str, str]) -> dict[str, str]:

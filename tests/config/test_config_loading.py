@@ -224,3 +224,20 @@ def test_what_has_no_effect_is_said_once_with_the_reason() -> None:
     ).notices
     assert sorted(line.split(": ")[1] for line in notices) == ["listeners, rest.port", "max.queue.size", "plugin.path"]
     assert all("no effect" in line for line in notices)
+
+
+@pytest.mark.parametrize("refers", ["scylla.password", "ssl.key.password", None])
+def test_a_provider_of_the_jvm_matters_where_something_refers_to_it(refers: str | None) -> None:
+    worker = {
+        "config.providers": "ssm",
+        "config.providers.ssm.class": "com.amazonaws.kafka.config.providers.SsmParamStoreConfigProvider",
+    }
+    connector: dict[str, str] = {}
+    if refers is None:
+        (notice,) = (each for each in loaded(connector, worker).notices if "config.providers.ssm.class" in each)
+        assert "has no effect: nothing refers to it" in notice
+        return
+    (connector if refers.startswith("scylla") else worker)[refers] = "${ssm::/app/pw}"
+    found = problem(connector, worker)
+    assert found.property == "config.providers.ssm.class"
+    assert found.problem == "This provider of secrets is not supported"
