@@ -80,7 +80,7 @@ IMPOSSIBLE = (
         "`JsonConverter` or `AvroConverter`",
     ),
     (
-        "providers of secrets other than the environment, files, directories, Vault and AWS Secrets Manager",
+        "references to secrets elsewhere than in the environment, files, directories, Vault, AWS Secrets Manager",
         "the secret cannot be looked up",
         "have it written into a file or a variable",
     ),
