@@ -265,6 +265,9 @@ class ConnectCluster:
             return ()
         if connector.target == "PAUSED":
             return tuple(Instance("PAUSED", self.worker_id, __version__) for _ in workers)
+        if connector.crashing is not None:
+            # Nobody would look at tasks that are shown as restarting, or running for a moment, for hours.
+            return tuple(Instance("FAILED", self.worker_id, __version__, connector.crashing) for _ in workers)
         # Where others run the connector, nothing but its tasks here says what these wait for.
         why = None if connector.workers_running else connector.waiting_for
         return tuple(self._task(worker, why) for worker in workers)

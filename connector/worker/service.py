@@ -262,6 +262,7 @@ class Service:
                     state=State.FAILED if tenant.over is not None else State.STOPPED if group in held else state,
                     waiting_for=held.get(group) or tenant.reason() or tenant.remark or self.waiting_for,
                     given_up=tenant.over,
+                    crashing=tenant.crashing,
                     target=tenant.target.value,
                     workers=tuple(orders),
                     workers_wanted=0 if group in held else len(orders),

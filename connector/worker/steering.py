@@ -29,9 +29,8 @@ class Steering:
         self._supervisor.requests.put(lambda: self._begin_anew(group))
 
     def renew(self, workers: Iterable[int]) -> None:
-        """Each ends in order, and another process takes its place."""
-        chosen = set(workers)
-        self._supervisor.requests.put(lambda: self._each(chosen, end_in_order))
+        """Each ends in order, and another process takes its place; one that is started again later is at once."""
+        self._supervisor.requests.put(partial(self._renew, set(workers)))
 
     def try_again(self, workers: Iterable[int]) -> None:
         """What is FAILED in them; what they read beside it goes on."""
@@ -79,6 +78,10 @@ class Steering:
         tenant.begin_anew()
         running = supervisor.children.keys()
         supervisor.due |= {index: 0.0 for index in supervisor.workers_of(group) if index not in running}
+
+    def _renew(self, workers: set[int]) -> None:
+        self._each(workers, end_in_order)
+        self._supervisor.due |= dict.fromkeys(workers & self._supervisor.due.keys(), 0.0)
 
     def _each(self, workers: set[int], act: Callable[[Child], None]) -> None:
         for index in sorted(workers & self._supervisor.children.keys()):

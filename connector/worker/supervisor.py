@@ -40,8 +40,6 @@ from connector.worker.tenants import Preparation, Tenant
 
 log = logging.getLogger(__name__)
 
-# As many ends of workers in a row, for one cause and without a commit between them, are a crash loop.
-CRASH_LOOP = 5
 RESTART_PAUSE = 0.5
 LONGEST_RESTART_PAUSE = 60.0
 # Containers are killed ten seconds after they were asked to end.
@@ -319,8 +317,8 @@ class Supervisor(Service):
         log.log(logging.ERROR if code else logging.INFO, "worker %d ended: %s", child.index, cause)
         self._last_end[child.index] = cause
         ends = tenant.ended(cause)
-        if ends >= CRASH_LOOP and self._is_alone:
-            log.error("%d workers in a row ended for the same reason: %s", CRASH_LOOP, cause)
+        if tenant.crashing is not None and self._is_alone:
+            log.error("%d workers in a row ended for the same reason: %s", ends, cause)
             return 1
         self.due[child.index] = time.monotonic() + _restart_pause(ends)
         return None

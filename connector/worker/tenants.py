@@ -20,6 +20,8 @@ from connector.worker.slots import Noted
 
 log = logging.getLogger(__name__)
 
+# As many ends of workers in a row, for one cause and without a commit between them, are a crash loop.
+CRASH_LOOP = 5
 # Until what was given up is tried again: as soon as a table that has failed is, and twice as long each time.
 FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS = 60.0, 900.0
 
@@ -135,6 +137,11 @@ class Tenant:
             self.causes.clear()
         self.causes.append(cause)
         return len(self.causes)
+
+    @property
+    def crashing(self) -> str | None:
+        """Why its workers end again and again. They are started again all the same."""
+        return self.causes[-1] if len(self.causes) >= CRASH_LOOP else None
 
     @property
     def remark(self) -> str | None:

@@ -80,7 +80,7 @@ def configured(name: str) -> Configuration:
 def service(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Starts a run of some connectors in a thread; ends it after the test."""
     monkeypatch.setattr(supervising, "RESTART_PAUSE", 0.001)
-    monkeypatch.setattr(supervising, "CRASH_LOOP", CRASH_LOOP)
+    monkeypatch.setattr(given_up, "CRASH_LOOP", CRASH_LOOP)
     ended: list[Callable[[], None]] = []
 
     def start(*names: str) -> tuple[Supervisor, list[int]]:
@@ -138,6 +138,28 @@ def test_topics_outlive_the_workers_that_wrote_to_them_until_they_are_forgotten(
     assert len(topics()[0]) == 2
     steering.forget_topics("writes")
     until(lambda: topics() == [(), ()], what="that they are forgotten")
+
+
+def test_a_connector_whose_workers_end_again_and_again_is_failed_for_who_asks_connects_api(
+    service: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until something is committed. A restart waits for no pause between two starts."""
+    supervisor, _ = service("works", "fails")
+    steering = Steering(supervisor)
+    cluster = shown_as(supervisor, steering)
+    until(lambda: supervisor.status().connectors["fails"].crashing is not None, what="many ends")
+    works, fails = cluster.connectors()
+    until(lambda: [each.state for each in cluster.connectors()[0].tasks] == ["RUNNING"], what="the other one")
+    assert [(each.state, each.trace) for each in fails.tasks] == [("FAILED", "FatalDeliveryError: no rights")]
+    assert fails.instance.state == works.instance.state == "RUNNING"
+    monkeypatch.setattr(supervising, "RESTART_PAUSE", 1e6)
+    monkeypatch.setattr(supervising, "LONGEST_RESTART_PAUSE", 1e6)
+    until(lambda: supervisor.due.get(1, 0.0) > 1e5, what="a long pause")
+    ends = supervisor.restarts
+    cluster.restart("fails", itself=True, tasks=[0])
+    until(lambda: supervisor.restarts > ends, what="another end")
+    supervisor.tenants[configured("fails").group].forget_ends()
+    assert [each.state for each in cluster.connectors()[1].tasks] != ["FAILED"]
 
 
 def test_alone_it_ends_the_run(service: Any) -> None:
