@@ -15,6 +15,7 @@ from connector import secrets
 from embedded import ports
 from embedded.kafka import TO_BE_KILLED, EmbeddedKafka
 from tests.debian_programs import pytest_report_header, pytest_terminal_summary
+from tests.rewritten import rewrite_a_share
 from tests.servers.plugin import prefix_of_names, pytest_addoption, pytest_configure, server
 from tests.servers.scylla import Scylla
 from tests.side_by_side import pytest_collection_modifyitems, pytest_xdist_make_scheduler
@@ -53,10 +54,11 @@ ports.keep_to_share(int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefi
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Eight thousand tests and what they import stay to the end: the garbage collector would look at all of them, again
     and again, while they are gathered and during every test."""
     gc.disable()
+    rewrite_a_share(session.config)
     try:
         return (yield)
     finally:
