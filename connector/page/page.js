@@ -42,7 +42,7 @@ function head(status) {
     h("h1", {}, "scylla-cdc"),
     status && state(status.state),
     status && h("span", { class: "note" }, `${status.host}:${status.pid} · ${status.version} · up ${span(service.heard - status.started_ms)}${status.restarts ? ` · ${count(status.restarts)} ${status.restarts === 1 ? "worker" : "workers"} ended` : ""}`),
-    h("span", { class: "pulse", "data-live": String(!service.silence && Boolean(status)), title: "the time of the last answer" }, moment(service.heard)),
+    h("span", { class: "pulse", "data-live": String(!service.silence && Boolean(status)), "data-beat": service.round % 2 ? "odd" : "even", title: "the time of the last answer" }, moment(service.heard)),
     h("button", { class: "quiet-button", "aria-label": `colours: ${theme}; change to ${next}`, onclick: () => paint(next) }, theme === "auto" ? "◐ auto" : theme === "light" ? "○ light" : "● dark"),
     service.token && h("button", { class: "quiet-button", onclick: () => (service.token = null) }, "forget token"));
 }

@@ -115,6 +115,15 @@ def test_figures_are_there_and_go_on_without_a_reload(browser: Browser, stage: S
     until(lambda: "7\u202f400" in row(browser, "shop.orders"), 60, lambda: row(browser, "shop.orders"))
 
 
+def test_its_pulse_beats_with_each_answer_and_draws_nothing_in_between(browser: Browser, stage: Stage) -> None:
+    browser.open(stage.url)
+    browser.shows("shop.orders")
+    assert browser.run("return document.getAnimations().length") == 0
+    pale = "return Number(getComputedStyle(document.querySelector('.pulse'), '::before').opacity) < 1"
+    browser.until(pale)
+    browser.until(pale.replace("< 1", "=== 1"))
+
+
 def test_a_rate_and_a_latency_are_those_of_the_last_moments(browser: Browser, stage: Stage) -> None:
     browser.open(stage.url)
     browser.shows("depot.stock")
