@@ -16,6 +16,7 @@ from embedded import ports
 from embedded.kafka import TO_BE_KILLED, EmbeddedKafka
 from tests.debian_programs import pytest_report_header, pytest_terminal_summary
 from tests.rewritten import rewrite_a_share
+from tests.servers.java_options import HUGE_PAGES
 from tests.servers.plugin import prefix_of_names, pytest_addoption, pytest_configure, server
 from tests.servers.scylla import Scylla
 from tests.side_by_side import pytest_collection_modifyitems, pytest_xdist_make_scheduler
@@ -40,7 +41,8 @@ hypothesis.settings.load_profile("patient")
 # Jobs that tests run as processes of their own are over before the JVM's second compiler pays off: it takes a third of
 # what they take. What a job is configured with counts for more.
 os.environ.setdefault(
-    "SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.2 -XX:ReservedCodeCacheSize=256m"
+    "SPARK_SUBMIT_OPTS",
+    f"-XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.2 -XX:ReservedCodeCacheSize=256m {HUGE_PAGES}",
 )
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 

@@ -15,6 +15,7 @@ from embedded.kafka import EmbeddedKafka
 from spark_jobs.jvm.jars import resolve
 from spark_jobs.session import start_session
 from spark_jobs.tables import small_plans
+from tests.servers.java_options import HUGE_PAGES
 from tests.servers.scylla import Scylla
 from tests.spark_jobs.landing_way import Way
 from tests.spark_jobs.source_tables import Ends, connected
@@ -31,7 +32,7 @@ def spark_config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "spark.driver.extraJavaOptions": (
             # Plans are garbage at once: of much room for what is new little has to be copied.
             "-XX:+UseSerialGC -Xmn900m -XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.2 "
-            "-XX:ReservedCodeCacheSize=256m -XX:-UsePerfData"
+            f"-XX:ReservedCodeCacheSize=256m -XX:-UsePerfData {HUGE_PAGES}"
         ),
         # Nobody reads the text of a plan; a log of a few commits is one part.
         "spark.sql.ui.explainMode": "simple",
