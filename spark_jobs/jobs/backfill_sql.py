@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from connector.values import CqlType
 from spark_jobs.decode import not_fitting, over_frame
 from spark_jobs.model import (
     DEAD,
@@ -15,6 +16,7 @@ from spark_jobs.model import (
     TTL,
     DeadReason,
     Layout,
+    as_recorded,
     bucket_of,
     changelog_columns,
     key_columns,
@@ -122,13 +124,17 @@ def _unfit(layout: Layout, plan: ReadPlan) -> list[str]:
     """Conditions under which a row has a value that the reader's type cannot hold."""
     found: list[str] = []
     for key in layout.keys:
-        found += not_fitting(key.type, quoted(key.value), layout.declared.get(key.name))
+        found += _not_fitting(key.type, quoted(key.value), layout.declared.get(key.name))
     for cell in plan.cells:
         declared = layout.declared.get(cell.column) if cell.field is None else None
-        found += not_fitting(cell.stored.type, quoted(cell.stored.value), declared)
+        found += _not_fitting(cell.stored.type, quoted(cell.stored.value), declared)
     for part in plan.elements:
         inner = [(part.key_type, "e.k"), (part.value_type, "e.v")]
-        texts = [text for kind, sql in inner if kind is not None for text in not_fitting(kind, sql, None)]
+        texts = [text for kind, sql in inner if kind is not None for text in _not_fitting(kind, sql)]
         if texts:
             found.append(f"exists({quoted(part.stored.elements)}, e -> {' OR '.join(texts)})")
     return found
+
+
+def _not_fitting(type_: CqlType, stored: str, declared: str | None = None) -> list[str]:
+    return not_fitting(type_, as_recorded(type_, stored), declared)

@@ -28,6 +28,7 @@ from spark_jobs.model.dead_reason import (
 from spark_jobs.model.definitions import Column, TableDefinition, parse_definition, table_named
 from spark_jobs.model.landed_types import (
     adapted,
+    as_recorded,
     as_stored,
     fields_of,
     has_fields,
@@ -92,6 +93,7 @@ __all__ = [
     "Stored",
     "TableDefinition",
     "adapted",
+    "as_recorded",
     "as_stored",
     "bucket_of",
     "carried",

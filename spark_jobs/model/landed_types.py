@@ -83,6 +83,12 @@ def as_stored(type_: CqlType, sql: str) -> str:
     return sql if stored == recorded_type(type_) else f"CAST({sql} AS {stored})"
 
 
+def as_recorded(type_: CqlType, sql: str) -> str:
+    """A stored value with the names of fields that records have."""
+    recorded = recorded_type(type_)
+    return sql if recorded == stored_type(type_) else f"CAST({sql} AS {recorded})"
+
+
 def _spark_type(type_: CqlType, fields: Callable[[TupleType | UserType], list[tuple[str, CqlType]]]) -> str:
     if isinstance(type_, NativeType):
         return _NATIVE[type_.name].stored

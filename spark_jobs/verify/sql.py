@@ -15,6 +15,7 @@ from spark_jobs.model import (
     Cell,
     Elements,
     Layout,
+    as_recorded,
     element_key,
     greatest,
     identities,
@@ -114,7 +115,7 @@ def joined_columns(layout: Layout, plan: ReadPlan) -> list[str]:
 
 
 def shown_key(layout: Layout) -> str:
-    fields = [(key.name, quoted(key.value)) for key in layout.keys]
+    fields = [(key.name, as_recorded(key.type, quoted(key.value))) for key in layout.keys]
     return f"to_json({struct_of(fields)})"
 
 
@@ -199,12 +200,15 @@ def _shown(each: Cell | Elements, side: str) -> str:
 
 
 def _plain(each: Cell | Elements, side: str) -> str:
+    """What is shown of it, with the names that fields have in the source."""
     value = f"{side}.{_value(each)}"
     if isinstance(each, Cell):
-        return value
+        return as_recorded(each.stored.type, value)
     if isinstance(each.type, MapType):
-        return f"transform({value}, e -> {struct_of([('key', 'e.k'), ('value', 'e.v')])})"
-    return f"transform({value}, e -> e.{'v' if isinstance(each.type, ListType) else 'k'})"
+        entry = [("key", as_recorded(each.type.key, "e.k")), ("value", as_recorded(each.type.value, "e.v"))]
+        return f"transform({value}, e -> {struct_of(entry)})"
+    element = "e.v" if isinstance(each.type, ListType) else "e.k"
+    return f"transform({value}, e -> {as_recorded(each.type.element, element)})"
 
 
 def _comparable(each: Cell | Elements, side: str) -> str:

@@ -22,7 +22,7 @@ from spark_jobs.functions.unknown_fields import has_unknown
 from spark_jobs.model.changelog import changelog_columns, state_columns
 from spark_jobs.model.cql_definitions import carried, read_definitions
 from spark_jobs.model.definitions import TableDefinition, parse_definition
-from spark_jobs.model.landed_types import adapted, as_stored, present, stored_type
+from spark_jobs.model.landed_types import adapted, as_recorded, as_stored, present, stored_type
 from spark_jobs.model.shape import shape
 from spark_jobs.stream import kafka_topics
 from spark_jobs.stream.kafka_topics import SchemaTopic, Topics
@@ -450,6 +450,7 @@ def test_fields_of_user_types_have_names_that_every_table_format_takes() -> None
     kind = parse_type('frozen<"odd">', {"odd": UserType("ks", "odd", (("a b", native("int")), ("A", native("text"))))})
     assert stored_type(kind) == "struct<`a$20b`:int,`$41`:string>"
     assert as_stored(kind, "x") == "CAST(x AS struct<`a$20b`:int,`$41`:string>)"
+    assert as_recorded(kind, "x") == "CAST(x AS struct<`a b`:int,`A`:string>)", "people know them by their own names"
     assert present(kind, "x").startswith("CASE WHEN x IS NOT NULL THEN named_struct('a b', x.`a$20b`, 'A', x.`$41`)")
 
 

@@ -26,7 +26,7 @@ SHOP = """CREATE TABLE {}.t (
 
 
 def shop(cql: Session, keyspace: str) -> str:
-    cql.execute(f"CREATE TYPE {keyspace}.addr (street text, no int)")
+    cql.execute(f'CREATE TYPE {keyspace}.addr (street text, "No" int)')
     cql.execute(SHOP.format(keyspace))
     return f"{keyspace}.t"
 
@@ -89,10 +89,11 @@ def _statement(draw: random.Random, now_us: int) -> str:
     using = f"USING TIMESTAMP {now_us + draw.randrange(-20, 3)}"
     p, c = draw.randrange(5), draw.choice(["0", "1.0", "1.00", "2", "-3.50"])
     row, number = f"p = {p} AND c = {c}", draw.randrange(4)
+    frozen = '{"No": 1}'
     written = draw.choice(
         [
             f"s = 's{number}'",
-            f"u.no = {number}",
+            f'u."No" = {number}',
             f"v = '{number}'",
             f"d = {draw.choice(['0.0', '-0.0', 'NaN', '1.5'])}, b = 0x0{number}",
             f"m['{number}'] = {draw.choice(['1', '2', 'null'])}",
@@ -102,8 +103,8 @@ def _statement(draw: random.Random, now_us: int) -> str:
             f"l = l + [{number}]",
             f"l = [{number}, 9]",
             f"a.street = '{number}'",
-            f"a = {{no: {number}}}",
-            f"f = {draw.choice(['null', '{no: 1}'])}, n = {draw.choice(['1', '1.0', '1E+3'])}",
+            f'a = {{"No": {number}}}',
+            f"f = {draw.choice(['null', frozen])}, n = {draw.choice(['1', '1.0', '1E+3'])}",
         ]
     )
     where = f"p = {p}" if written.startswith(("s =", "u.")) else row
@@ -132,7 +133,7 @@ def test_every_kind_of_difference_is_told_exactly(
         for c in range(4):
             cql.execute(
                 f"INSERT INTO t (p, c, s, u, v, d, n, b, w, m, e, l, a, f) VALUES ({p}, {c}.0, 's', {{street: 'x'}}, "
-                f"'v', 0.0, 1.0, 0xab, 5, {{'a': 1}}, {{1.0, 2.5}}, [1, 2], {{street: 'y', no: 1}}, {{no: 2}}) "
+                f"'v', 0.0, 1.0, 0xab, 5, {{'a': 1}}, {{1.0, 2.5}}, [1, 2], {{street: 'y', \"No\": 1}}, {{\"No\": 2}}) "
                 f"USING TIMESTAMP {first}"
             )
     cql.execute(f"INSERT INTO t (p, s) VALUES (100, 'alone') USING TIMESTAMP {first}")
@@ -142,21 +143,21 @@ def test_every_kind_of_difference_is_told_exactly(
     changed = f"UPDATE t USING TIMESTAMP {second} SET {{}} WHERE p = 1 AND c = 2"
     for each in ("v = 'w'", "d = -0.0", "n = 1.00", "b = 0xabcd", "w = 6", "m['b'] = 2", "e = e - {2.5}", "l = [1]"):
         cql.execute(changed.format(each))
-    cql.execute(changed.format("a.no = 7"))
-    cql.execute(changed.format("f = {street: 'z', no: 2}"))
+    cql.execute(changed.format('a."No" = 7'))
+    cql.execute(changed.format("f = {street: 'z', \"No\": 2}"))
     cql.execute(f"DELETE FROM t USING TIMESTAMP {second} WHERE p = 3 AND c = 1.00")
     cql.execute(f"INSERT INTO t (p, c, v) VALUES (3, 9, 'new') USING TIMESTAMP {second}")
     cql.execute(f"INSERT INTO t (p, s) VALUES (4, 'other') USING TIMESTAMP {second}")
-    cql.execute(f"UPDATE t USING TIMESTAMP {second} SET u.no = 3 WHERE p = 5")
+    cql.execute(f'UPDATE t USING TIMESTAMP {second} SET u."No" = 3 WHERE p = 5')
     cql.execute(f"DELETE FROM t USING TIMESTAMP {second} WHERE p = 100")
     (verdict,) = source.verify()
     assert told(verdict) == sorted(
         [
-            ("cell", 1, "2.0", "a.no", "7", "1"),
+            ("cell", 1, "2.0", "a.No", "7", "1"),
             ("cell", 1, "2.0", "b", "0xabcd", "0xab"),
             ("cell", 1, "2.0", "d", "-0.0", "0.0"),
             ("cell", 1, "2.0", "e", "['1.0']", "['1.0', '2.5']"),
-            ("cell", 1, "2.0", "f", "{'street': 'z', 'no': 2}", "{'street': None, 'no': 2}"),
+            ("cell", 1, "2.0", "f", "{'street': 'z', 'No': 2}", "{'street': None, 'No': 2}"),
             ("cell", 1, "2.0", "l", "[1]", "[1, 2]"),
             (
                 "cell", 1, "2.0", "m",
@@ -168,17 +169,17 @@ def test_every_kind_of_difference_is_told_exactly(
             ("missing row", 3, "9", "", "{'v': 'new'}", "None"),
             (
                 "extra row", 3, "1.0", "", "None",
-                "{'a.street': 'y', 'a.no': 1, 'b': 'qw==', 'd': 0.0, 'f': {'no': 2}, 'n': '1.0', 'v': 'v', 'w': 5, "
+                "{'a.street': 'y', 'a.No': 1, 'b': 'qw==', 'd': 0.0, 'f': {'No': 2}, 'n': '1.0', 'v': 'v', 'w': 5, "
                 "'e': ['1.0', '2.5'], 'l': [1, 2], 'm': [{'key': 'a', 'value': 1}]}",
             ),
             ("cell", 4, "s", "other", "s"),
-            ("cell", 5, "u.no", "3", "None"),
+            ("cell", 5, "u.No", "3", "None"),
             ("cell", 100, "s", "None", "alone"),
         ]
     )  # fmt: skip
     times = {each.column: (each.source_us, each.landed_us) for each in verdict.first if each.key.get("p") == 1}
     assert times["v"] == times["d"] == times["f"] == (second, first)
-    assert times["a.no"] == times["m"] == (None, first), "ScyllaDB tells no times of elements"
+    assert times["a.No"] == times["m"] == (None, first), "ScyllaDB tells no times of elements"
     assert (verdict.differences, verdict.moving, verdict.rounds) == (15, 0, 2)
 
 
