@@ -13,17 +13,21 @@ from cassandra.cluster import Session
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from connector.cql_names import quote_identifier
 from connector.errors import LandingError
 from connector.table_name import TableName
+from spark_jobs.functions import register_functions
 from spark_jobs.jobs import backfilling
+from spark_jobs.jobs.backfill_sql import change_rows
 from spark_jobs.jobs.backfilling import Filled, _own_definition, backfill, refuse_lists
-from spark_jobs.model import PARTITION, ROW
+from spark_jobs.model import PARTITION, ROW, changelog_columns
 from spark_jobs.source import described, ranges_of, read_plan
 from spark_jobs.source.reader import _Reader, _schema
 from spark_jobs.tables.landing_plan import plan_table
 from spark_jobs.tables.lease import Lease, open_folder
 from spark_jobs.tables.notes import Known
 from tests.servers.scylla import Scylla
+from tests.spark_jobs.random_tables import ODD_NAMES
 from tests.spark_jobs.source_tables import WITH_SOURCE, Ends, SourceTables, equal, source_access
 
 pytestmark = WITH_SOURCE
@@ -215,6 +219,23 @@ def test_columns_that_a_frozen_table_leaves_out_or_keeps_otherwise_are_read_all_
     ]
     landed.prepare(plan_table(source.settings, table, versions, landed.known()).known)
     equal(source.verify())
+
+
+def test_columns_and_fields_of_every_name_are_read(
+    spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str
+) -> None:
+    """Spark refused what is asked of a table with a column named row, or of a type with a field like seenAt."""
+    names = [quote_identifier(name) for name in (*ODD_NAMES, "at", "unfit", "seenAt", "end_v", "at_row")]
+    cql.execute(f"CREATE TYPE {keyspace}.odd ({', '.join(f'{name} timestamp' for name in names[-5:])})")
+    kinds = ("odd", "list<timestamp>", "set<timestamp>", "map<timestamp, frozen<odd>>", "frozen<odd>", *["int"] * 99)
+    columns = [f"{name} {kind}" for name, kind in zip(names, kinds)]
+    cql.execute(f"CREATE TABLE t (p1 int, c1 frozen<odd>, {', '.join(columns)}, PRIMARY KEY (p1, c1))")
+    table = described(source_access(scylla), TableName(keyspace, "t"))
+    layout = Known((_own_definition(table),), expiring=True).layout()
+    register_functions(spark, layout)
+    plan = read_plan(layout, table, ending=True, to_land=True)
+    made = change_rows(spark.createDataFrame([], _schema(plan)), layout, plan, 1)
+    assert made.columns == list(changelog_columns(layout)) and len(plan.cells) + len(plan.elements) > len(names)
 
 
 def test_a_table_that_was_never_landed_gets_the_sources_definition(
