@@ -26,6 +26,7 @@ from connector.delivery.records import (
 )
 from connector.delivery.release import broker_release, cluster_id
 from connector.delivery.restore import end_left_open, present_members, read_committed, restore
+from connector.delivery.rights import group_refusal, transaction_refusal
 from connector.delivery.slot_reader import RestoredSlot
 from connector.delivery.small_topic import SmallTopic
 from connector.delivery.standing import Standing
@@ -87,6 +88,7 @@ __all__ = [
     "ensure_topics",
     "fence",
     "group_members",
+    "group_refusal",
     "listed_groups",
     "look_at_topic",
     "named_tables",
@@ -102,5 +104,6 @@ __all__ = [
     "restore",
     "scan_partition",
     "topic_partitions",
+    "transaction_refusal",
     "translated",
 ]

@@ -36,6 +36,14 @@ _ADVICE = {
     KafkaError.INVALID_RECORD: "look at the topic's settings: a compacted one takes no records without a key",
 }
 
+# Rights that a connector needs beside those to its topics, whose names whoever is refused may not know.
+_RIGHTS = {
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "grant READ on the connector's consumer group, <group.id>-<connector>",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
+        "grant WRITE and DESCRIBE on transactional ids that begin with the connector's name"
+    ),
+}
+
 # Errors that belong to one record: the batch it stems from is poison.
 RECORD_ERRORS = frozenset(
     {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE, KafkaError.RECORD_LIST_TOO_LARGE}
@@ -134,6 +142,8 @@ def is_transient(error: KafkaError) -> bool:
 def translated(error: KafkaError, doing: str) -> DeliveryError:
     """The exception for ``error``; ``doing`` says in two or three words what failed."""
     text = f"{doing}: {describe(error)}"
+    if (right := _RIGHTS.get(error.code())) is not None:
+        text = f"{text.rstrip('.')}; {right}"
     if error.code() in FENCED:
         return ProducerFenced(text)
     if error.code() == KafkaError._FATAL:

@@ -18,7 +18,14 @@ from typing import Protocol
 from connector.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
 from connector.config import Configuration, KeystoreError
 from connector.cql_names import qualified
-from connector.delivery import CheckedTopics, KafkaClients, check_topics, patiently
+from connector.delivery import (
+    CheckedTopics,
+    KafkaClients,
+    check_topics,
+    group_refusal,
+    patiently,
+    transaction_refusal,
+)
 from connector.errors import (
     AccessDenied,
     CdcError,
@@ -52,6 +59,7 @@ log = logging.getLogger(__name__)
 ADDRESSES = "scylla.cluster.ip.addresses"
 TABLES = "scylla.table.names"
 KAFKA = "bootstrap.servers"
+GROUP = "group.id"
 FIRST_PAUSE = 0.5
 # For all that Kafka is asked. Each question has a limit of its own, which librdkafka takes for the list of topics up to
 # twice: of a Kafka that answers byte by byte they add up to three quarters of a minute.
@@ -87,8 +95,8 @@ def live_problems(configuration: Configuration) -> Sequence[Problem]:
 
 
 def _of_positions(configuration: Configuration, wrong: Container[str]) -> Sequence[Problem]:
-    """What `run` finds out as it reads them, behind these checks."""
-    if KAFKA in wrong:
+    """What `run` finds out as it reads them, behind these checks. Who may not join the group may not read them."""
+    if KAFKA in wrong or GROUP in wrong:
         return []
     try:
         slots_by_marks(configuration, lambda: False)
@@ -217,6 +225,9 @@ def _ask(configuration: Configuration, once: bool = False) -> list[Asked]:
             Limit(KAFKA_SECONDS, without_kafka),
         ),
     ]
+    if once:
+        # A worker is told by itself, as it begins: nobody's start waits for that.
+        asked.append(Asked(lambda: clients.explained("no answer yet"), partial(_check_rights, configuration)))
     return asked + [
         Asked(partial("no answer from {} yet".format, registry.address), partial(_check_registry, name, registry))
         for name, registry in _registries(configuration).items()
@@ -378,6 +389,21 @@ def _check_kafka(configuration: Configuration, clients: KafkaClients, once: bool
         found.problems.append(Problem(KAFKA, str(error), configuration.worker.bootstrap_servers))
     except ConfigurationError as error:
         found.problems += error.problems
+
+
+def lacking_rights(configuration: Configuration) -> list[Problem]:
+    """What a worker would be refused as it begins, beside topics."""
+    clients, group = kafka_clients(configuration), configuration.group
+    refused = {GROUP: group_refusal(clients, group)}
+    if configuration.connector.delivery.exactly_once:
+        # As those of workers begin.
+        name, timeout = f"{configuration.client_name}-validate", configuration.worker.transaction_timeout_ms
+        refused["exactly.once.support"] = transaction_refusal(clients, name, timeout)
+    return [Problem(name, why) for name, why in refused.items() if why is not None]
+
+
+def _check_rights(configuration: Configuration, found: Findings) -> None:
+    found.problems += lacking_rights(configuration)
 
 
 def _no_kafka(why: str, configuration: Configuration) -> Problem:

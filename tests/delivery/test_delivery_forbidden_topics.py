@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from connector.delivery import KafkaClients, OutgoingRecord, TransactionalProducer
+from connector.delivery import KafkaClients, OutgoingRecord, TransactionalProducer, transaction_refusal
 from connector.delivery.topics import (
     TopicFacts,
     TopicSpec,
@@ -27,8 +27,11 @@ from connector.delivery.topics import (
     topic_partitions,
 )
 from connector.errors import ConfigurationError, TransactionAborted
+from connector.worker.checks import lacking_rights
 from embedded import ports
 from embedded.kafka import EmbeddedKafka, Member
+from tests.config.files import loaded
+from tests.servers.patience import until
 
 pytestmark = pytest.mark.kafka
 
@@ -136,3 +139,30 @@ def test_a_topic_that_may_not_be_written_is_named_where_its_transaction_fails() 
             producer.flush(time.monotonic() + 60)
         assert producer.failure is not None and producer.failure.topic == "seen"
         producer.close()
+        what_is_refused_beside_topics(admin, login)
+
+
+def what_is_refused_beside_topics(admin: AdminClient, login: dict[str, str]) -> None:
+    """Found by `validate`, before a worker is refused as it begins: nobody has these rights from another connector."""
+    jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required username='{}' password='{}';"
+    java = {name: text for name, text in login.items() if name not in ("sasl.username", "sasl.password")}
+    java["sasl.jaas.config"] = jaas.format(login["sasl.username"], login["sasl.password"])
+    configuration = loaded({"name": "shop"}, {**java, "group.id": "ours"})
+    group, ids = lacking_rights(configuration)
+    assert group.property == "group.id" and "consumer group ours-shop: GROUP_AUTHORIZATION_FAILED" in group.problem
+    assert "grant READ on the connector's consumer group" in group.problem
+    assert ids.property == "exactly.once.support" and "grant WRITE and DESCRIBE on transactional ids" in ids.problem
+
+    def grant(kind: ResourceType, name: str, operation: AclOperation, pattern: ResourcePatternType) -> None:
+        allow = (pattern, "User:writer", "*", operation, AclPermissionType.ALLOW)
+        for future in admin.create_acls([AclBinding(kind, name, *allow)]).values():
+            future.result(60)
+
+    grant(ResourceType.GROUP, "ours-shop", AclOperation.DESCRIBE, ResourcePatternType.LITERAL)
+    until(lambda: "ours-shop: it may be described, not joined; grant" in lacking_rights(configuration)[0].problem)
+    grant(ResourceType.TRANSACTIONAL_ID, "shop", AclOperation.WRITE, ResourcePatternType.PREFIXED)
+    until(lambda: len(lacking_rights(configuration)) == 1, what="transactional ids")
+    grant(ResourceType.GROUP, "ours-shop", AclOperation.READ, ResourcePatternType.LITERAL)
+    until(lambda: not lacking_rights(configuration), what="nothing that is refused")
+    refused = transaction_refusal(KafkaClients(login), "id", 86_400_000)
+    assert refused is not None and "INVALID_TRANSACTION_TIMEOUT" in refused
