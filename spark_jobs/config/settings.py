@@ -229,6 +229,8 @@ def _unknown(document: Document, findings: Findings) -> None:
 def _contradictions(values: Mapping[str, Any], file: str) -> list[Problem]:
     problems: list[Problem] = []
     known = {str(table) for table in values["tables"]}
+    if "/" in values["name"]:
+        problems.append(Problem("name", "Cannot have a slash: files are named by it", values["name"], file=file))
     for name in ("schema.evolution.freeze", "history"):
         for table in values[name]:
             if table not in known:

@@ -81,6 +81,11 @@ def test_places_where_commits_or_leases_could_be_overwritten_are_refused_with_wh
     assert load_settings({**GOOD, "warehouse": "s3a://lake", **safe}).lease_folder == "hdfs://leases"
 
 
+def test_a_name_that_no_file_can_have_is_told() -> None:
+    """The job ended with `unexpected FileNotFoundError`."""
+    assert "Cannot have a slash" in problems({**GOOD, "name": "team/landing"})["name"]
+
+
 def test_contradictions_between_properties_are_told() -> None:
     found = problems(
         {
