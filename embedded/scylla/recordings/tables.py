@@ -6,7 +6,7 @@ In: a server, keyspace and table. Out: plain values, spelled as in `spelling`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -29,6 +29,28 @@ class LogRow(NamedTuple):
     @property
     def us(self) -> int:
         return micros_of(self.time)
+
+
+class _LogColumns(NamedTuple):
+    """Columns of a log besides those that each has: the base table's, and by its column what else is told of one."""
+
+    values: list[str]
+    deleted: dict[str, str]
+    elements: dict[str, str]
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> _LogColumns:
+        deleted, elements = "cdc$deleted_", "cdc$deleted_elements_"
+        ordered = sorted(names)
+        return cls(
+            [name for name in ordered if not name.startswith("cdc$")],
+            {
+                name.removeprefix(deleted): name
+                for name in ordered
+                if name.startswith(deleted) and not name.startswith(elements)
+            },
+            {name.removeprefix(elements): name for name in ordered if name.startswith(elements)},
+        )
 
 
 @dataclass(frozen=True)
@@ -59,7 +81,8 @@ class Table:
         """All rows of the log, in the order of their times."""
         types = {name: kind for name, _, _, kind in self._described(log_name(self.name))}
         names, rows = self.server.rows(f"SELECT * FROM {qualified(self.keyspace, log_name(self.name))}")
-        found = [self._log_row(types, dict(zip(names, row, strict=True))) for row in rows]
+        columns = _LogColumns.of(names)
+        found = [self._log_row(types, columns, dict(zip(names, row, strict=True))) for row in rows]
         return sorted(found, key=lambda each: (time_key(each.time), each.stream, each.row["seq"]))
 
     def rows(self) -> list[str]:
@@ -72,7 +95,7 @@ class Table:
             for row in rows
         )
 
-    def _log_row(self, types: dict[str, CqlType], cells: dict[str, bytes | None]) -> LogRow:
+    def _log_row(self, types: dict[str, CqlType], columns: _LogColumns, cells: dict[str, bytes | None]) -> LogRow:
         def meta(name: str) -> Any:
             return spelled(types[name], cells[name])
 
@@ -81,21 +104,12 @@ class Table:
             "op": meta("cdc$operation"),
             "end": bool(meta("cdc$end_of_batch")),
             "ttl": meta("cdc$ttl"),
-            "values": {
-                name: self._log_value(name, types[name], cells[name])
-                for name in sorted(cells)
-                if not name.startswith("cdc$")
-            },
-            "deleted": sorted(
-                name.removeprefix("cdc$deleted_")
-                for name in cells
-                if name.startswith("cdc$deleted_") and not name.startswith("cdc$deleted_elements_") and meta(name)
-            ),
+            "values": {name: self._log_value(name, types[name], cells[name]) for name in columns.values},
+            "deleted": [base for base, name in columns.deleted.items() if meta(name)],
             "elements": {
                 base: self._elements(base, meta(name))
-                for name in sorted(cells)
-                if name.startswith("cdc$deleted_elements_") and cells[name] is not None
-                for base in (name.removeprefix("cdc$deleted_elements_"),)
+                for base, name in columns.elements.items()
+                if cells[name] is not None
             },
         }
         # A column that was renamed has left the log; its rows belong to a partition of nulls.
