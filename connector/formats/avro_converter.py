@@ -149,9 +149,12 @@ def long_bytes(value: int) -> bytes:
     return found + _LAST[left]
 
 
-# Fourteen bits as two bytes that have others behind them, and as the last bytes of a number.
-_MORE: Final = [bytes((bits & 0x7F | 0x80, bits >> 7 | 0x80)) for bits in range(0x4000)]
-_LAST: Final = [bytes((bits,)) if bits < 0x80 else bytes((bits & 0x7F | 0x80, bits >> 7)) for bits in range(0x4000)]
+# Seven bits as a byte that has others behind it, and as the last byte of a number; fourteen bits in the same way. Each
+# process that starts makes them, also one that writes no Avro.
+_MORE_OF_7: Final = [bytes((bits | 0x80,)) for bits in range(0x80)]
+_LAST_OF_7: Final = [bytes((bits,)) for bits in range(0x80)]
+_MORE: Final = [low + high for high in _MORE_OF_7 for low in _MORE_OF_7]
+_LAST: Final = _LAST_OF_7 + [low + high for high in _LAST_OF_7[1:] for low in _MORE_OF_7]
 
 
 def write_long(value: int, buffer: bytearray) -> None:
