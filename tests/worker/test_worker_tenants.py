@@ -414,7 +414,11 @@ def test_a_worker_that_cannot_end_is_killed_for_its_successor(
     [stopped] = supervisor.children.values()
     os.kill(stopped.pid, signal.SIGSTOP)
     Steering(supervisor).renew([0])
-    until(lambda: state(supervisor, "works") == "RUNNING" and supervisor.children[0] is not stopped, what="the next")
+
+    def succeeded() -> bool:
+        return stopped not in supervisor.children.values() and state(supervisor, "works") == "RUNNING"
+
+    until(succeeded, what="the next one")
     assert caplog.text.count(f"worker 0 (pid {stopped.pid}) has not ended in 0 s: killed") == 1
     assert supervisor.restarts == 0, "no failure of its own"
 
