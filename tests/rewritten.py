@@ -16,6 +16,8 @@ from unittest.mock import patch
 import pytest
 from _pytest.assertion import rewrite
 
+TESTS = Path(__file__).resolve().parent
+
 
 def rewrite_a_share(config: pytest.Config) -> None:
     """What this process makes for all. To what others make it comes while it collects: it is there by then."""
@@ -30,12 +32,12 @@ def rewrite_a_share(config: pytest.Config) -> None:
             spec = spec_from_file_location(f"rewritten {path}", path, loader=hook)
             assert spec is not None
             # Whoever collects it says what is wrong with it.
-            with contextlib.suppress(SyntaxError, OSError):
+            with contextlib.suppress(Exception):
                 hook.exec_module(module_from_spec(spec))
 
 
 def _modules(config: pytest.Config) -> list[Path]:
     """All that may be collected, in the order in which it is."""
-    given = [config.invocation_params.dir / each.split("::", 1)[0] for each in config.args]
-    found = (path.rglob("test_*.py") if path.is_dir() else [path] for path in given)
-    return sorted({path.resolve() for each in found for path in each if path.suffix == ".py"})
+    given = [(config.invocation_params.dir / each.split("::", 1)[0]).resolve() for each in config.args]
+    found = TESTS.rglob("test_*.py")
+    return sorted(path for path in found if any(path.is_relative_to(each) for each in given))
