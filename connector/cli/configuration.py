@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from connector.config import Configuration, Source, is_worker_document, load, of_kind, read_documents
+from connector.config import Configuration, Document, Source, is_worker_document, load, of_kind, read_documents
 from connector.errors import ConfigurationError, Problem
 
 _NOWHERE = {"scylla.cluster.ip.addresses": "localhost:9042"}
@@ -47,6 +47,19 @@ def load_configuration(args: argparse.Namespace) -> Configuration:
 
 def load_configurations(args: argparse.Namespace) -> list[tuple[str, Configuration]]:
     """Each connector of the line, with the name of its file; ``args.worker`` is the worker's, wherever it stood."""
+    return [(document.file, configuration) for document, configuration in _loaded(args)]
+
+
+def load_to_run(args: argparse.Namespace) -> tuple[list[Configuration], Callable[[str], Configuration | None]]:
+    """The same for who runs them, and what loads one once more, by its name: as its file was now, which may have been a
+    pipe, with what its references name by then."""
+    loaded = _loaded(args)
+    written = {configuration.connector.name: dict(document.written) for document, configuration in loaded}
+    configurations = [configuration for _, configuration in loaded]
+    return configurations, lambda name: load_beside(written[name], args.worker) if name in written else None
+
+
+def _loaded(args: argparse.Namespace) -> list[tuple[Document, Configuration]]:
     files = list(args.config)
     documents = [read_documents(file, "connector") for file in files]
     if args.worker is None and len(files) > 1 and all(map(is_worker_document, documents[0])):
@@ -56,11 +69,11 @@ def load_configurations(args: argparse.Namespace) -> list[tuple[str, Configurati
         if args.worker is None and any(map(is_worker_document, some)) and not all(map(is_worker_document, some)):
             args.worker = file
     documents = [of_kind(some, worker=False) for some in documents]
-    found: list[tuple[str, Configuration]] = []
+    found: list[tuple[Document, Configuration]] = []
     problems: list[Problem] = []
     for document in (each for some in documents for each in some):
         try:
-            found.append((document.file, _load(document, args.worker, document.file)))
+            found.append((document, _load(document, args.worker, document.file)))
         except ConfigurationError as error:
             problems += error.problems
     problems += _doubled(found)
@@ -80,16 +93,6 @@ def load_beside(config: Mapping[str, str], worker: Path | None) -> Configuration
     return _load(dict(config), worker, "connector")
 
 
-def as_it_was_read(
-    configurations: Sequence[Configuration], args: argparse.Namespace
-) -> Callable[[str], Configuration | None]:
-    """By the name of a connector of the line: it is loaded once more, as its file was now, with what its references
-    name by then."""
-    read = zip(configurations, definitions(args), strict=False)
-    written = {configuration.connector.name: definition for configuration, definition in read}
-    return lambda name: load_beside(written[name], args.worker) if name in written else None
-
-
 def load_worker(worker: Path | None) -> Configuration:
     """What a worker's file says, where there is no connector yet: as if there were one that nobody runs."""
     return load({"name": "none", "topic.prefix": "none", "scylla.table.names": "none.none", **_NOWHERE}, worker)
@@ -104,12 +107,12 @@ def problems_of(config: Mapping[str, str], worker: Path | None) -> Sequence[Prob
     return ()
 
 
-def _doubled(found: list[tuple[str, Configuration]]) -> list[Problem]:
+def _doubled(found: Sequence[tuple[Document, Configuration]]) -> list[Problem]:
     names = Counter(configuration.connector.name for _, configuration in found)
     text = "Another connector of this command line has the same name, hence the same positions"
     return [
-        Problem("name", text, configuration.connector.name, "a name for each connector", file)
-        for file, configuration in found
+        Problem("name", text, configuration.connector.name, "a name for each connector", document.file)
+        for document, configuration in found
         if names[configuration.connector.name] > 1
     ]
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 from connector.cli.configuration import (
     add_configurations_arguments,
-    as_it_was_read,
     definitions,
     load_beside,
-    load_configurations,
+    load_to_run,
     load_worker,
     problems_of,
 )
@@ -108,7 +107,7 @@ class RunCommand:
         _refuse_what_nobody_can_reach(args)
         #: What the API defines counts; files are what it is told first.
         by_api = not given or args.writable
-        configurations = [configuration for _, configuration in load_configurations(args)] if given else []
+        configurations, load_again = load_to_run(args) if given else ([], lambda name: None)
         worker = configurations[0] if given else load_worker(args.worker)
 
         def count(configuration: Configuration) -> int:
@@ -136,7 +135,7 @@ class RunCommand:
             connectors = Connectors(supervisor, shared, load, count, order, checks, positions_of_others, stop)
             renewal = connectors.renewal
         else:
-            renewal = Renewal(supervisor, as_it_was_read(configurations, args), threading.Lock())
+            renewal = Renewal(supervisor, load_again, threading.Lock())
         validate = partial(problems_of, worker=args.worker)
         cluster = ConnectCluster(supervisor, steering, shared, validate, worker, connectors, renewal.renew)
         directed = partial(renewal.directed, steering.wish)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from connector.cli.configuration import as_it_was_read, load_configurations
+from connector.cli.configuration import load_to_run
 from connector.config import Configuration
 from connector.errors import Problem
 from connector.secrets import MASK, scrub
@@ -165,14 +165,14 @@ def test_connectors_of_files_take_what_their_references_name_and_nothing_else_of
 ) -> None:
     caplog.set_level(logging.INFO)
     args = files(tmp_path, store)
-    configurations = [configuration for _, configuration in load_configurations(args)]
+    configurations, load_again = load_to_run(args)
     supervisor = Supervisor([], [WorkerOrder(each, index) for index, each in enumerate(configurations)])
-    renewal = Renewal(supervisor, as_it_was_read(configurations, args), threading.Lock())
+    renewal = Renewal(supervisor, load_again, threading.Lock())
+    (tmp_path / "other.json").unlink()
     renewal.renew("other")
     renewal.renew("nobody")
     assert supervisor.configurations() == configurations and not caplog.text
     store.holds("the second word")
-    (tmp_path / "other.json").unlink()
     renewal.renew("other")
     assert passwords(supervisor) == ["the first word", "the second word"]
     assert configurations[1].connector.written == supervisor.configurations()[1].connector.written
