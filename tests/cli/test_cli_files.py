@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
+import os
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from connector.cli.configuration import definitions, load_beside, load_to_run
 from connector.cli.main import run
 from connector.cli.run import _announce
 from connector.worker import checks, supervisor
@@ -68,6 +72,35 @@ def test_a_file_with_several_connectors(files: list[str], capsys: Any, tmp_path:
     path.write_text("\n---\n".join(map(json.dumps, resources)))
     assert run(["validate", "--offline", files[0], str(path)]) == 0
     assert "connector orders, 1 table; connector returns" in capsys.readouterr().out
+
+
+@pytest.fixture
+def piped() -> Iterator[Callable[[str], Path]]:
+    """As `<(sops -d FILE)` of a shell."""
+    ends: list[int] = []
+
+    def path(file: str) -> Path:
+        end, told = os.pipe()
+        ends.append(end)
+        os.write(told, Path(file).read_bytes())
+        os.close(told)
+        return Path(f"/dev/fd/{end}")
+
+    yield path
+    for end in ends:
+        os.close(end)
+
+
+def test_files_that_are_pipes_are_read_once(files: list[str], piped: Callable[[str], Path]) -> None:
+    """However many connectors are beside a worker's, and whenever one of them is looked at once more."""
+    assert run(["validate", "--offline", *(str(piped(each)) for each in files)]) == 0
+    worker, *connectors = map(piped, files)
+    args = argparse.Namespace(config=connectors, worker=worker)
+    (one, two), again = load_to_run(args)
+    assert again("one") == one and again("two") == two
+    posted = definitions(args)
+    assert [each["name"] for each in posted] == ["one", "two"]
+    assert load_beside(posted[1], worker).worker == two.worker
 
 
 def test_run_starts_the_workers_of_all_connectors(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
