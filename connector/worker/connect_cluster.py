@@ -265,15 +265,17 @@ class ConnectCluster:
             return ()
         if connector.target == "PAUSED":
             return tuple(Instance("PAUSED", self.worker_id, __version__) for _ in workers)
-        if connector.crashing is not None:
-            # Nobody would look at tasks that are shown as restarting, or running for a moment, for hours.
-            return tuple(Instance("FAILED", self.worker_id, __version__, connector.crashing) for _ in workers)
         # Where others run the connector, nothing but its tasks here says what these wait for.
         why = None if connector.workers_running else connector.waiting_for
-        return tuple(self._task(worker, why) for worker in workers)
+        crashing = [connector.crashing or connector.crashing_workers.get(index) for index in connector.workers]
+        return tuple(self._task(worker, why, ends) for worker, ends in zip(workers, crashing, strict=True))
 
-    def _task(self, worker: RunningWorker | None, why: str | None) -> Instance:
-        """What waits or is tried again is RUNNING, as a task of Connect is that tries again. ``why`` there is none."""
+    def _task(self, worker: RunningWorker | None, why: str | None, crashing: str | None) -> Instance:
+        """What waits or is tried again is RUNNING, as a task of Connect is that tries again. ``why`` there is none.
+        ``crashing``: why it ends again and again."""
+        if crashing is not None:
+            # Nobody would look at a task that is shown as restarting, or running for a moment, for hours.
+            return Instance("FAILED", self.worker_id, __version__, crashing)
         if worker is None:
             return Instance("UNASSIGNED", self.worker_id, __version__, why)
         if worker.state is State.FAILED:

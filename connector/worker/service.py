@@ -20,7 +20,7 @@ from connector.worker.holding import Target, held_reason
 from connector.worker.order import WorkerOrder
 from connector.worker.state import State
 from connector.worker.status_document import ConnectorStatus, Liveness, RunningWorker, ServiceStatus, WorkerStatus
-from connector.worker.tenants import Tenant
+from connector.worker.tenants import Ends, Tenant
 
 # Workers report every second, also that they sit in a call; one that says nothing at all is stopped, or hangs.
 SILENT_SECONDS = 6.0
@@ -50,6 +50,8 @@ class Service:
         self.children: dict[int, Child] = {}
         self._last: dict[int, tuple[WorkerStatus, float]] = {}
         self._last_end: dict[int, str] = {}
+        #: By worker, without a commit of it since.
+        self._ends: dict[int, Ends] = {}
         #: By connector: topics that workers which have ended had written to.
         self.former_topics: dict[str, frozenset[str]] = {}
         self._listens_since = -math.inf
@@ -239,8 +241,8 @@ class Service:
         last = self._last_end.get(index)
         if last is None:
             return ""
-        ends = max((len(tenant.causes) for tenant in self.tenants.values()), default=0)
-        repeated = f", {ends} ends in a row" if ends > 1 else ""
+        ends = self._ends.get(index, Ends())
+        repeated = f", {ends.count} ends in a row" if ends.count > 1 and ends.cause == last else ""
         return f" (it ended before: {last}{repeated})"
 
     def _age(self, at: float) -> float:
@@ -263,6 +265,11 @@ class Service:
                     waiting_for=held.get(group) or tenant.reason() or tenant.remark or self.waiting_for,
                     given_up=tenant.over,
                     crashing=tenant.crashing,
+                    crashing_workers={
+                        index: ends.crashing
+                        for index, ends in list(self._ends.items())
+                        if index in orders and ends.crashing is not None
+                    },
                     target=tenant.target.value,
                     workers=tuple(orders),
                     workers_wanted=0 if group in held else len(orders),

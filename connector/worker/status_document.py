@@ -245,14 +245,16 @@ class RunningWorker(WorkerStatus):
 class ConnectorStatus(Document):
     """One of the connectors of a `scylla-cdc run`. ``waiting_for``: why it has no workers, or none any more.
 
-    ``given_up``: why it has failed for good. ``crashing``: why its workers end again and again. ``workers``: the
-    numbers that its workers have, or will have. ``target``: RUNNING, or what was asked for instead, PAUSED or STOPPED.
+    ``given_up``: why it has failed for good. ``crashing``: why its workers end again and again; ``crashing_workers``:
+    why some of them do, by their numbers, though others commit. ``workers``: the numbers that its workers have, or will
+    have. ``target``: RUNNING, or what was asked for instead, PAUSED or STOPPED.
     """
 
     state: State
     waiting_for: str | None = None
     given_up: str | None = None
     crashing: str | None = None
+    crashing_workers: dict[int, str] = {}
     target: str = "RUNNING"
     workers: tuple[int, ...] = ()
     workers_wanted: int = 0

@@ -35,8 +35,9 @@ from connector.worker.order import WorkerOrder
 from connector.worker.service import SILENT_SECONDS, Service
 from connector.worker.shared_state import SharedState
 from connector.worker.slots import Noted
+from connector.worker.state import State
 from connector.worker.status_document import WorkerStatus
-from connector.worker.tenants import Preparation, Tenant
+from connector.worker.tenants import Ends, Preparation, Tenant
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,8 @@ STOP_SECONDS = 8.5
 LOOK_SECONDS = 0.2
 
 STARTING_SECONDS = 60.0
+# Who runs for so long does not end again and again.
+WELL_SECONDS = 60.0
 # Who ends in order says nothing more, and is cut off by itself after eight seconds.
 ENDING_SECONDS = 15.0
 
@@ -262,6 +265,9 @@ class Supervisor(Service):
                         tenant.forget_ends()
                     self._last_end.pop(child.index, None)
                     self._kills.pop(child.index, None)
+                    self._ends.pop(child.index, None)
+                elif status.state is State.RUNNING and time.monotonic() - child.started >= WELL_SECONDS:
+                    self._ends.pop(child.index, None)  # it may own no slot, and commit nothing
                 begins = not child.own
                 child.status, child.status_at, child.own = with_lags(status, child.status), child.heard, True
                 if begins:
@@ -292,6 +298,7 @@ class Supervisor(Service):
         child.say_no_more()
         tenant = self.tenants.get(child.group)
         if tenant is None or child.index not in self._numbers:
+            self._ends.pop(child.index, None)
             self._bequeath(child.index)
             return None
         if child.renewed and code != 2:
@@ -304,7 +311,9 @@ class Supervisor(Service):
             self._give_up(tenant, child.group, child.cause)
         if tenant.over is not None:
             return None
+        ends = self._ends.setdefault(child.index, Ends())
         if code < 0:
+            ends.ended(f"killed by signal {-code} ({signal_name(-code)})")
             kills = self._kills[child.index] = self._kills.get(child.index, 0) + 1
             cause = f"killed by signal {-code} ({signal_name(-code)}){f', {kills} times in a row' if kills > 1 else ''}"
             self._last_end[child.index] = cause
@@ -316,11 +325,12 @@ class Supervisor(Service):
         cause = child.cause or (f"exit status {code}" if code else "in order, asked by somebody else")
         log.log(logging.ERROR if code else logging.INFO, "worker %d ended: %s", child.index, cause)
         self._last_end[child.index] = cause
-        ends = tenant.ended(cause)
+        in_a_row = tenant.ended(cause)
         if tenant.crashing is not None and self._is_alone:
-            log.error("%d workers in a row ended for the same reason: %s", ends, cause)
+            log.error("%d workers in a row ended for the same reason: %s", in_a_row, cause)
             return 1
-        self.due[child.index] = time.monotonic() + _restart_pause(ends)
+        # Each start and end of one takes slots from those that work.
+        self.due[child.index] = time.monotonic() + _restart_pause(max(in_a_row, ends.ended(cause)))
         return None
 
     def _bequeath(self, index: int) -> None:

@@ -53,6 +53,23 @@ class Preparation:
 
 
 @dataclass(slots=True)
+class Ends:
+    """Of one worker, whatever others of its connector do: how often in a row it ended for one cause."""
+
+    cause: str = ""
+    count: int = 0
+
+    def ended(self, cause: str) -> int:
+        """How often it has by now."""
+        self.cause, self.count = cause, self.count + 1 if cause == self.cause else 1
+        return self.count
+
+    @property
+    def crashing(self) -> str | None:
+        return self.cause if self.count >= CRASH_LOOP else None
+
+
+@dataclass(slots=True)
 class Tenant:
     """One connector of the process."""
 

@@ -11,11 +11,20 @@ import pytest
 
 from connector.cli.worker import PATIENCE_SECONDS
 from connector.worker.child import Child
+from connector.worker.connect_cluster import ConnectCluster
 from connector.worker.messages import StatusMessage
 from connector.worker.order import WorkerOrder
 from connector.worker.service import SILENT_SECONDS
 from connector.worker.shared_state import SharedState
-from connector.worker.supervisor import ENDING_SECONDS, LONGEST_RESTART_PAUSE, RESTART_PAUSE, Supervisor
+from connector.worker.steering import Steering
+from connector.worker.supervisor import (
+    ENDING_SECONDS,
+    LONGEST_RESTART_PAUSE,
+    RESTART_PAUSE,
+    WELL_SECONDS,
+    Supervisor,
+)
+from connector.worker.tenants import CRASH_LOOP
 from tests.config.files import loaded
 from tests.worker.test_worker_aging import said
 
@@ -112,3 +121,56 @@ def test_what_it_has_committed_meanwhile_makes_the_next_end_the_first() -> None:
     assert killed(supervisor, signal.SIGKILL) == 0.0
     assert killed(supervisor, signal.SIGRTMIN + 1) > 0
     assert f"signal {signal.SIGRTMIN + 1} (of the system's own)" in supervisor._last_end[0]
+
+
+def ended(supervisor: Supervisor, cause: str, index: int = 0) -> float:
+    """The least pause before the next one."""
+    begun(supervisor, index).cause = cause
+    before = time.monotonic()
+    assert supervisor._ended(supervisor.children[index], 1) is None
+    return supervisor.due[index] - before
+
+
+def commits(supervisor: Supervisor, index: int) -> None:
+    child, report = begun(supervisor, index), said([index], worker=str(index), index=index, delivery={"commits": 1})
+    supervisor._take(child, StatusMessage(status=report))
+
+
+def tasks(supervisor: Supervisor) -> list[tuple[str, str | None]]:
+    supervisor.waiting_for = None
+    steering: Any = Steering(supervisor)
+    [view] = ConnectCluster(supervisor, steering, steering, lambda config: (), loaded()).connectors()
+    return [(task.state, task.trace) for task in view.tasks]
+
+
+def test_a_worker_that_ends_for_ever_is_failed_though_another_one_commits() -> None:
+    supervisor = Supervisor(["false"], [WorkerOrder(loaded(), index) for index in range(3)])
+    pauses = list[float]()
+    for _ in range(CRASH_LOOP):
+        assert not [task for task in tasks(supervisor) if task[0] == "FAILED"]
+        pauses.append(ended(supervisor, "OSError: no space left"))
+        killed(supervisor, signal.SIGKILL, 1)
+        commits(supervisor, 2)
+    assert pauses[-1] >= RESTART_PAUSE * 2 ** (CRASH_LOOP - 1), "each start takes slots from those that work"
+    assert tasks(supervisor)[:2] == [("FAILED", "OSError: no space left"), ("FAILED", "killed by signal 9 (SIGKILL)")]
+    assert tasks(supervisor)[2] == ("RUNNING", None)
+    why = supervisor.status().waiting_for or ""
+    assert f"worker 0 is started again (it ended before: OSError: no space left, {CRASH_LOOP} ends in a row)" in why
+    assert (
+        f"worker 1 is started again (it ended before: killed by signal 9 (SIGKILL), {CRASH_LOOP} times in a row)" in why
+    )
+    commits(supervisor, 0)
+    assert [state for state, _ in tasks(supervisor)] == ["RUNNING", "FAILED", "RUNNING"]
+
+
+def test_a_worker_that_runs_without_a_slot_is_not_failed_for_how_others_ended_before_it() -> None:
+    supervisor = Supervisor(["false"], [WorkerOrder(loaded(), 0)])
+    for _ in range(CRASH_LOOP):
+        killed(supervisor, signal.SIGKILL)
+    child, idle = begun(supervisor), StatusMessage(status=said([], delivery={"rebalances": 1}))
+    child.started = time.monotonic()
+    supervisor._take(child, idle)
+    assert [state for state, _ in tasks(supervisor)] == ["FAILED"]
+    child.started -= WELL_SECONDS
+    supervisor._take(child, idle)
+    assert [state for state, _ in tasks(supervisor)] == ["RUNNING"]

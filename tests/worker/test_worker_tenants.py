@@ -159,6 +159,7 @@ def test_a_connector_whose_workers_end_again_and_again_is_failed_for_who_asks_co
     cluster.restart("fails", itself=True, tasks=[0])
     until(lambda: supervisor.restarts > ends, what="another end")
     supervisor.tenants[configured("fails").group].forget_ends()
+    supervisor._ends.clear()
     assert [each.state for each in cluster.connectors()[1].tasks] != ["FAILED"]
 
 
