@@ -7,6 +7,7 @@ Avro's own ``toString`` has them, so that the text, too, is the one that a Java 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 from connector.formats.avro_names import REMEDY, AvroNames, is_avro_name
@@ -28,17 +29,22 @@ _LOGICAL: Final = {DATE: "date", TIME: "time-millis", TIMESTAMP: "timestamp-mill
 AS_THEY_ARE: Final = AvroNames()
 #: Of the first struct that has no name; the others get a number behind it.
 DEFAULT_NAME: Final = "io.confluent.connect.avro.ConnectDefault"
+#: Of structs inside a key that get a namespace; columns' own structs have other names, also of a column called so.
+_OF_KEYS: Final = "key"
 
 
 def avro_schema(schema: Schema, connect_meta_data: bool = True, names: AvroNames = AS_THEY_ARE) -> Any:
     """The Avro schema of a Connect schema; ``ValueError`` where a name is none of Avro's and ``names`` leave it."""
-    return _Mapping(connect_meta_data, names).schema(schema)
+    return _Mapping(connect_meta_data, names, _uses(schema)).schema(schema)
 
 
 class _Mapping:
-    def __init__(self, connect_meta_data: bool, names: AvroNames) -> None:
+    def __init__(self, connect_meta_data: bool, names: AvroNames, uses: Counter[str]) -> None:
         self.meta_data = connect_meta_data
         self.names = names
+        self.uses = uses
+        #: The namespace of the outermost struct.
+        self.root = ""
         #: The fields of each named struct.
         self.defined: dict[str, list[Schema]] = {}
         self.nameless: list[list[Schema]] = []
@@ -65,8 +71,10 @@ class _Mapping:
         return self.record(schema, properties)
 
     def record(self, schema: Schema, properties: dict[str, Any]) -> Any:
-        full_name = self.names.schema(schema.get("name") or self.default_name(schema["fields"]))
+        full_name = self.full_name(schema)
         namespace, _, name = full_name.rpartition(".")
+        if not self.defined:
+            self.root = namespace
         known = self.defined.get(full_name)
         if known is not None and known != schema["fields"]:
             raise ValueError(
@@ -86,6 +94,14 @@ class _Mapping:
         _check_twins(schema["fields"], record["fields"])
         self.namespace = around
         return record | properties
+
+    def full_name(self, schema: Schema) -> str:
+        """Structs inside a key have no namespace. One that comes up again has to get one: a bare name means, to all but
+        Java, a type of the namespace around it. (The Java connector makes no record of such a key.)"""
+        name = self.names.schema(schema.get("name") or self.default_name(schema["fields"]))
+        if self.root and "." not in name and self.uses[schema["name"]] > 1:
+            return f"{self.root}.{_OF_KEYS}.{name}"
+        return name
 
     def default_name(self, fields: list[Schema]) -> str:
         if fields not in self.nameless:
@@ -117,6 +133,14 @@ class _Mapping:
         if schema["type"] in ("int8", "int16"):
             properties["connect.type"] = schema["type"]
         return properties
+
+
+def _uses(schema: Schema) -> Counter[str]:
+    """How often a struct of each name comes up."""
+    found = Counter[str]([schema["name"]] if schema["type"] == "struct" and schema.get("name") else ())
+    for part in (*schema.get("fields", ()), *((schema["items"],) if schema["type"] == "array" else ())):
+        found += _uses(part)
+    return found
 
 
 def _check_name(name: str, where: str) -> None:

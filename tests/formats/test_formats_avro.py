@@ -22,7 +22,7 @@ from connector.formats.schema_checks import refused_schemas
 from connector.formats.schemas import STRING, schema, schema_of, source_schema, struct
 from connector.values.binary import encode
 from connector.values.rendering import renderer
-from connector.values.types import CqlType, UserType, native
+from connector.values.types import CqlType, UserType, native, parse_type
 from tests.formats.golden import NOW_NS
 from tests.formats.options import output_options
 from tests.formats.rows import Log, log_columns, table
@@ -254,6 +254,52 @@ def test_a_named_type_that_comes_again_is_only_named() -> None:
         },
     ]
     assert after["fields"][0]["type"] == ["null", "cases.ks.t.b.Cell"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "images"),
+    [
+        ({"cdc.include.collections": "delta"}, ["after"]),
+        (
+            {
+                "cdc.output.format": "advanced",
+                "cdc.include.after": "full",
+                "cdc.include.primary-key.placement": "kafka-key,payload-after,payload-key",
+            },
+            ["after", "key"],
+        ),
+    ],
+)
+def test_every_reader_finds_the_types_inside_a_key(properties: dict[str, str], images: list[str]) -> None:
+    """Java looks for a bare name without a namespace, too; others only in the namespace around it."""
+    kind = UserType("ks", "u", (("a", native("int")), ("b", parse_type("tuple<int, text>"))))
+    columns = {"pk": "frozen<u>", "ck": "frozen<map<int, frozen<u>>>", "v": "frozen<u>", "key": "int"}
+    log = Log(table(columns, clustering=("ck",), types={"u": kind}))
+    row: dict[str, Any] = {"pk": (1, (2, "x")), "ck": [(3, (4, (5, "y")))], "v": (6, (7, "z")), "key": 8}
+    ids = Ids()
+    rows = log.row(2, 0, **row), log.row(9, 1, True, **row)
+    record = encoded(ids, log, *rows, **properties)[0]
+    shown = {
+        "pk": {"a": 1, "b": {"field_0": 2, "field_1": "x"}},
+        "ck": [{"key": 3, "value": {"a": 4, "b": {"field_0": 5, "field_1": "y"}}}],
+    }
+    value = ids.read(record.value)
+    assert ids.read(record.key) == shown
+    assert [{name: value[image][name] for name in shown} for image in images] == [shown] * len(images)
+    v = value["after"]["v"]
+    assert v.get("value", v) == {"a": 6, "b": {"field_0": 7, "field_1": "z"}}
+    # To Connect they have the names that they had.
+    schemas = {subject.rpartition("-")[2]: ids.schemas[number] for number, subject in ids.subjects.items()}
+    assert '"connect.name":"UDT_u"' in schemas["key"] and '"connect.name":"UDT_u"' in schemas["value"]
+
+
+def test_a_type_that_a_key_holds_once_has_no_namespace() -> None:
+    """As ever: another schema is another number, and another number in keys leads to other partitions."""
+    ids = Ids()
+    log = Log(table({"pk": "frozen<tuple<int, text>>"}))
+    encoded(ids, log, log.row(2, 0, True, pk=(1, "x")), **{"cdc.include.collections": "delta"})
+    key = json.loads(next(ids.schemas[number] for number, subject in ids.subjects.items() if subject.endswith("-key")))
+    assert key["fields"][0]["type"][1]["namespace"] == ""
 
 
 def test_without_connects_own_properties() -> None:
