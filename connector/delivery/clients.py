@@ -40,6 +40,9 @@ LINGER_MS = 50
 # A broker that is away makes every client say so many times a second: one line per kind and half minute is enough.
 SAME_KIND_SECONDS = 30.0
 
+# Of a coordinator that has just become one, as on a broker that is new: it is asked again, and answers moments later.
+_BEGINS = "Coordinator load in progress: retrying"
+
 Properties = Mapping[str, Any]
 DeliveryCallback = Callable[[KafkaError, Message], None]
 
@@ -77,6 +80,9 @@ class QuietLog:
     def log(self, level: int, text: str, *arguments: object) -> None:
         """Called by confluent-kafka in place of a logger, within poll and flush."""
         kind = str(arguments[0]) if arguments else text
+        if kind == "GETPID" and _BEGINS in str(arguments[-1]):
+            log.debug(text, *arguments)
+            return
         now = time.monotonic()
         known = self._said.get(kind)
         if known is None or now - known >= SAME_KIND_SECONDS:

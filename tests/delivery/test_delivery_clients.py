@@ -168,3 +168,18 @@ def test_a_group_nobody_tells_of_is_given_up_before_the_library_gives_up(
             else:
                 restoring.present_members(clients, "g", deadline=2)
     assert len(given) == 2 and min(given) > 60, "asked again, and never near the end of the library's patience"
+
+
+@pytest.mark.parametrize(
+    "cause, level",
+    [("Coordinator load in progress", "DEBUG"), ("Transactional Id authorization failed", "WARNING")],
+    ids=["it has just begun", "a right is missing"],
+)
+def test_a_coordinator_that_begins_is_nothing_to_warn_of(
+    cause: str, level: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`validate` on a new broker says that all is valid: nothing beside it may look as if it were not."""
+    said = f"[thrd:main]: Failed to acquire transactional PID from broker TxnCoordinator/1: Broker: {cause}: retrying"
+    with caplog.at_level(logging.DEBUG, "connector.kafka"):
+        clients.QuietLog().log(logging.WARNING, "%s [%s] %s", "GETPID", "a-validate#producer-3", said)
+    assert [(each.levelname, said in each.getMessage()) for each in caplog.records] == [(level, True)]
