@@ -8,6 +8,7 @@ Avro's own ``toString`` has them, so that the text, too, is the one that a Java 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final
 
 from connector.formats.avro_names import REMEDY, AvroNames, is_avro_name
@@ -35,7 +36,7 @@ _OF_KEYS: Final = "key"
 
 def avro_schema(schema: Schema, connect_meta_data: bool = True, names: AvroNames = AS_THEY_ARE) -> Any:
     """The Avro schema of a Connect schema; ``ValueError`` where a name is none of Avro's and ``names`` leave it."""
-    return _Mapping(connect_meta_data, names, _uses(schema)).schema(schema)
+    return _Mapping(connect_meta_data, names, Counter(_struct_names(schema))).schema(schema)
 
 
 class _Mapping:
@@ -135,12 +136,12 @@ class _Mapping:
         return properties
 
 
-def _uses(schema: Schema) -> Counter[str]:
-    """How often a struct of each name comes up."""
-    found = Counter[str]([schema["name"]] if schema["type"] == "struct" and schema.get("name") else ())
+def _struct_names(schema: Schema) -> Iterator[str]:
+    """The name of each struct that has one, as often as it comes up."""
+    if schema["type"] == "struct" and schema.get("name"):
+        yield schema["name"]
     for part in (*schema.get("fields", ()), *((schema["items"],) if schema["type"] == "array" else ())):
-        found += _uses(part)
-    return found
+        yield from _struct_names(part)
 
 
 def _check_name(name: str, where: str) -> None:
