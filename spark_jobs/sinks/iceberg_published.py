@@ -7,6 +7,7 @@ positions, which are made large ones now and then.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,8 +26,9 @@ from spark_jobs.sinks.sink import NOT_OURS, NOTE, LostRaceError, TableFormat, me
 
 _SNAPSHOT_PROPERTY = f"spark.sql.iceberg.snapshot-property.{NOTE}"
 _SOURCE = "scylla_cdc_published"
+_FORMAT_VERSION = {"format-version": "2"}
+"""Asked for as a property is, which it never becomes."""
 _PROPERTIES = {
-    "format-version": "2",
     "write.delete.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
     "write.merge.mode": "merge-on-read",
@@ -43,6 +45,8 @@ _MAIN, _BRANCH = "main", "scylla_cdc_"
 _TURN = "turn"
 _TIDIED_EVERY = 64
 """Publications leave a few small files each."""
+_MARGIN_MS = 60_000
+"""Between a snapshot that is to stay and those that may go."""
 
 
 class IcebergPublisher:
@@ -158,6 +162,11 @@ class IcebergPublisher:
         self._sink.compact(table)
 
     def vacuum(self, table: str, older_than_ms: int) -> None:
+        loaded = self._sink.loaded(table)
+        if (found := self._noted(loaded)) is not None:
+            # What was compacted has no note: without the last one the table would be published anew as a whole.
+            age_ms = int(time.time() * 1000) - loaded.snapshot(found[0]).timestampMillis()
+            older_than_ms = max(older_than_ms, age_ms + _MARGIN_MS)
         self._sink.vacuum(table, older_than_ms)
 
     def _in_turn(self, table: str, note: Mapping[str, Any], turn: int, write: Callable[[str], Any]) -> None:
@@ -206,7 +215,7 @@ class IcebergPublisher:
 
     def _with_properties(self, writer: DataFrameWriterV2) -> DataFrameWriterV2:
         writer = writer.using("iceberg")
-        for name, value in _PROPERTIES.items():
+        for name, value in (_FORMAT_VERSION | _PROPERTIES).items():
             writer = writer.tableProperty(name, value)
         return writer
 

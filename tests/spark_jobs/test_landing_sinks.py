@@ -270,6 +270,25 @@ def test_what_somebody_else_has_written_is_not_replaced(spark: SparkSession, war
     assert publisher.note("ks/t") is not None and publisher.session.table(place).count() == 1
 
 
+def test_a_table_of_ours_whose_notes_have_expired_is_published_on(spark: SparkSession, warehouse: str) -> None:
+    """It was taken for somebody else's, for ever: of a table that was compacted, and then rested for a week."""
+    publisher = IcebergPublisher(spark, warehouse)
+    rows = publisher.session.sql("SELECT 1 AS id")
+    publisher.replace("ks/t", rows, {"of": 1}, 0, 1000, 1)
+    catalog, name = publisher.relation("ks/t").split(".", 1)
+
+    def call(what: str) -> None:
+        publisher.session.sql(f"CALL {catalog}.system.{what}").collect()
+
+    call(f"rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))")
+    publisher.vacuum("ks/t", 0)
+    assert publisher.note("ks/t") == {"of": 1, "turn": 1}, "landing's own upkeep keeps it"
+    call(f"expire_snapshots(table => '{name}', older_than => now(), retain_last => 1)")
+    assert publisher.note("ks/t") is None
+    publisher.replace("ks/t", rows, {"of": 2}, 0, 1000, publisher.turn("ks/t") + 1)
+    assert publisher.note("ks/t") == {"of": 2, "turn": 1} and publisher.session.table(f"{catalog}.{name}").count() == 1
+
+
 def test_deltas_versions_can_be_read_for_as_long_as_they_are_to_be_kept(spark: SparkSession, warehouse: str) -> None:
     """Delta itself keeps none for longer than a week, and reads none that is older."""
     publisher = DeltaPublisher(spark, warehouse)
