@@ -240,7 +240,8 @@ class Transactions:
         if worth_it or (not self.delivery.is_open and self._worth_opening()):
             try:
                 self._beat()
-                self.commit(move_marks=marks, idle_ms=self._idle_ms() if marks else 0)
+                # Where nothing happens, nothing else would tell for a minute that what has failed works again.
+                self.commit(move_marks=marks, idle_ms=self._idle_ms() if marks and not self.fails else 0)
             except CdcError as error:
                 self.recover(error)
 

@@ -1,0 +1,87 @@
+"""When a worker commits although nothing happens: what is said of its delivery has to be true."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from connector.errors import TransactionAborted
+from connector.offsets_entry import OffsetsEntry
+from connector.source import Background
+from connector.worker import transactions
+from connector.worker.transactions import Transactions
+from tests.topology.single import WHOLE, Single, tablets
+
+
+class _Kafka:
+    """A delivery that notes what is committed."""
+
+    ready, is_open, should_commit = True, False, False
+    last_failure = connection_error = None
+
+    def __init__(self) -> None:
+        self.committed: list[int] = []
+
+    def commit(self, entries: tuple[OffsetsEntry, ...], slots: frozenset[int], by: float | None) -> None:
+        self.committed.append(len(entries))
+
+    def abort(self) -> None:
+        """Nothing was open any more."""
+
+
+class _Tables(dict[Any, Any]):
+    """None, of which nothing is to be recorded."""
+
+    def recorded(self) -> None:
+        """With a commit."""
+
+    def not_recorded(self) -> None:
+        """An abort."""
+
+
+def test_a_worker_without_changes_soon_shows_that_it_delivers_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rebalance had taken its last transaction back, and its changes went to another worker with their slot."""
+    monkeypatch.setattr(transactions, "MARKS_SECONDS", 0.0)
+    single, kafka, background = Single(tablets(1_000, WHOLE)), _Kafka(), Background()
+    anything: Any = SimpleNamespace(
+        now_ms=lambda: single.now,
+        owned=frozenset({0}),
+        suspended_topics=(),
+        committed=lambda: None,
+        aborted=lambda: None,
+        take=lambda: (),
+        options=SimpleNamespace(schema_topic=None),
+    )
+    delivery: Any = kafka
+    tables: Any = _Tables()
+    worker = Transactions(
+        delivery,
+        single.planner,
+        encoder=anything,
+        tables=tables,
+        pipeline=anything,
+        membership=anything,
+        restoring=anything,
+        clock=anything,
+        chores=anything,
+        look=anything,
+        unseen=anything,
+        heartbeat_ms=0,
+        retry_seconds=1.0,
+        background=background,
+    )
+
+    def a_second_later() -> int:
+        """How many transactions were committed by then."""
+        single.to(single.now + 1_000)
+        single.read_all()
+        worker.commit_if_due()
+        return len(kafka.committed)
+
+    assert a_second_later() == 0, "that time has passed is not worth a transaction"
+    worker.recover(TransactionAborted("ILLEGAL_GENERATION"))
+    assert "changes are not delivered" in str(background.failing()[0])
+    assert a_second_later() == 1 and not background.failing()
+    assert a_second_later() == 1
