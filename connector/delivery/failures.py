@@ -44,6 +44,14 @@ _RIGHTS = {
     ),
 }
 
+# What brokers say in two words that tell neither whose fault it is nor what to do.
+_CAUSES = {
+    KafkaError.INVALID_TIMESTAMP: (
+        "this machine's clock differs from the broker's by more than the topic takes (message.timestamp.after.max.ms, "
+        "an hour by default since Kafka 4.0, and message.timestamp.before.max.ms): set the clock right"
+    ),
+}
+
 # Errors that belong to one record: the batch it stems from is poison.
 RECORD_ERRORS = frozenset(
     {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE, KafkaError.RECORD_LIST_TOO_LARGE}
@@ -126,7 +134,9 @@ def of_report(code: int) -> KafkaError:
 
 
 def describe(error: KafkaError) -> str:
-    return f"{error.name()}: {error.str()}"
+    text = f"{error.name()}: {error.str()}"
+    cause = _CAUSES.get(error.code())
+    return text if cause is None else f"{text}; {cause}"
 
 
 def advice(error: KafkaError) -> str:

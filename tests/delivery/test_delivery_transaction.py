@@ -221,6 +221,20 @@ def test_a_record_beyond_the_limit_is_refused_with_its_topic(world: World) -> No
     delivered(world, ["small"])
 
 
+def test_a_record_of_a_time_that_the_broker_does_not_take_tells_of_the_clock(world: World) -> None:
+    """As on a machine whose clock is two hours ahead, where no record is taken."""
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w")
+    delivery.add(0, records(world, "a"))
+    producer = delivery._producer
+    assert producer is not None
+    ahead = round((time.time() + 7_200) * 1000)
+    producer._producer.produce(world.data, b"v", b"b", timestamp=ahead, on_delivery=producer._reported)
+    with pytest.raises(TransactionAborted, match=f"{world.data}: INVALID_TIMESTAMP: .*; this machine's clock"):
+        delivery.commit([mark(0, "w")])
+    delivery.abort()
+
+
 def test_disabled_sends_records_at_once_and_positions_in_a_transaction(world: World) -> None:
     membership, _ = world.member("w")
     delivery = world.delivery(membership, "w", exactly_once=False)

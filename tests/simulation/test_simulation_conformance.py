@@ -16,10 +16,11 @@ from tests.delivery import test_delivery_topics as topics
 from tests.delivery import test_delivery_transaction as transacting
 from tests.simulation.scenarios import arguments, once_more
 
-# Not asked of the simulated one: it takes every name.
+# Not asked of the simulated one: it takes every name, and a record of any time.
 REAL_ALONE = {
     topics.test_a_topic_that_cannot_be_created_names_its_property,
     topics.test_names_that_no_topic_can_have_are_said_and_need_no_rights,
+    transacting.test_a_record_of_a_time_that_the_broker_does_not_take_tells_of_the_clock,
 }
 
 
