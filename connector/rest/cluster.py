@@ -30,13 +30,15 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorView:
-    """``config`` as it may be shown; ``tasks`` in order, their place is their number; ``topics`` that it wrote to."""
+    """``config`` as it may be shown; ``tasks`` in order, their place is their number; ``topics`` that it wrote to.
+    ``converters``: those in force, which the worker's file may name; None where nobody has told."""
 
     name: str
     config: Mapping[str, str]
     instance: Instance
     tasks: tuple[Instance, ...]
     topics: tuple[str, ...]
+    converters: Mapping[str, str] | None = None
 
     def info(self) -> dict[str, Any]:
         tasks = [{"connector": self.name, "task": number} for number in range(len(self.tasks))]

@@ -8,10 +8,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from functools import partial
 from typing import Any, Literal, Protocol
 
 from connector import __version__
+from connector.aside import aside
 from connector.config import CONNECTOR_CLASS, Configuration, as_written
 from connector.delivery import cluster_id
 from connector.errors import CdcError, Problem, StillRunning
@@ -29,10 +31,13 @@ from connector.worker.settings import kafka_clients
 from connector.worker.shared_state import Event
 from connector.worker.state import State
 from connector.worker.status_document import ConnectorStatus, RunningWorker, ServiceStatus
+from connector.worker.unlike import converters_of
 
 # For workers to end that were told to; an answer must not take longer than clients wait.
 END_SECONDS = 12.0
 LOOK_SECONDS = 0.1
+# For Kafka to say which one it is: probes ask for `/`, and give an answer a second.
+CLUSTER_ID_SECONDS = 0.5
 
 #: What is wrong with a connector's configuration beside the worker's file of this service.
 Validate = Callable[[Mapping[str, str]], Sequence[Problem]]
@@ -94,16 +99,20 @@ class ConnectCluster:
         self.worker_id = ""
         self.processes: Processes | None = None
         self._cluster_id: str | None = None
+        self._answer: Future[None] | None = None
         self._asking = threading.Lock()
 
     def cluster_id(self) -> str | None:
-        """Asked until it is known."""
+        """Asked until it is known; by one at a time, and those who look at a Kafka that is away do not wait for it."""
         with self._asking:
-            if self._cluster_id is None:
-                clients = kafka_clients(self._worker)
-                with clients.named():
-                    self._cluster_id = cluster_id(clients)
-            return self._cluster_id
+            if self._answer is None or (self._answer.done() and self._cluster_id is None):
+                self._answer = aside(self._ask_for_cluster_id, "cluster id")
+            answer = self._answer
+        wait([answer], CLUSTER_ID_SECONDS)
+        return self._cluster_id
+
+    def _ask_for_cluster_id(self) -> None:
+        self._cluster_id = cluster_id(kafka_clients(self._worker))
 
     def connectors(self) -> Sequence[ConnectorView]:
         own = self.own()
@@ -248,6 +257,7 @@ class ConnectCluster:
             instance=self._connector(connector),
             tasks=self._tasks(connector, mine),
             topics=tuple(self._service.topics(name)),
+            converters=converters_of(configuration.connector.output),
         )
 
     def _connector(self, connector: ConnectorStatus) -> Instance:

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from connector.config import OUTPUT
+from connector.config import OUTPUT, OutputConfig
 from connector.rest import ConnectorView
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,17 @@ GRACE_SECONDS = 10.0
 _TABLES = "scylla.table.names"
 #: What records are, and where they go. How a server is reached, and how often, may differ from machine to machine.
 _OF_RECORDS = frozenset({_TABLES, *(declared.name for declared in OUTPUT.properties)})
-_STEPS = ("key.converter", "value.converter", "header.converter", "transforms", "predicates")
+_CONVERTERS = ("key.converter", "value.converter", "header.converter")
+_STEPS = (*_CONVERTERS, "transforms", "predicates")
+#: What decides over the bytes of a converter, and the properties that say so behind its name.
+_OF_BYTES = {
+    "kind": "",
+    "schemas_enable": ".schemas.enable",
+    "replace_null_with_default": ".replace.null.with.default",
+    "encoding": ".encoding",
+    "scrub_names": ".scrub.invalid.names",
+    "connect_meta_data": ".connect.meta.data",
+}
 SHOWN = 3
 
 
@@ -42,7 +52,7 @@ class Unlike:
         for process, views in others:
             for view in views:
                 if view.name in mine and view.instance.state == "RUNNING":
-                    text = difference(mine[view.name].config, view.config)
+                    text = difference(mine[view.name], view)
                     if text:
                         said[view.name, process] = f"process {process} runs connector {view.name} as well, {text}"
         self._since = {place: self._since.get(place, now) for place in said}
@@ -61,8 +71,19 @@ class Unlike:
         self.found = found
 
 
-def difference(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:
+def converters_of(output: OutputConfig) -> dict[str, str]:
+    """Those in force, wherever they are from, as far as they decide over bytes."""
+    in_force = zip(_CONVERTERS, (output.key_converter, output.value_converter, output.header_converter))
+    return {
+        f"{named}{option}": str(getattr(converter, field))
+        for named, converter in in_force
+        for field, option in _OF_BYTES.items()
+    }
+
+
+def difference(mine: ConnectorView, other: ConnectorView) -> str:
     """What is otherwise elsewhere, in words; nothing, if it does not matter."""
+    ours, theirs = _of_records(mine, other), _of_records(other, mine)
     unread = _tables(ours) - _tables(theirs)
     names = [*_differing(ours, theirs)]
     if not names:
@@ -74,14 +95,21 @@ def difference(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:
     return f"{text}, and nobody reads {shown} in its slots"
 
 
+def _of_records(view: ConnectorView, other: ConnectorView) -> dict[str, str]:
+    """What decides over them, of a connector that the ``other`` is compared with: one of a version that tells no
+    converters has its file alone."""
+    written = {
+        name: text.strip() for name, text in view.config.items() if name in _OF_RECORDS or name.startswith(_STEPS)
+    }
+    return written if other.converters is None else {**written, **(view.converters or {})}
+
+
 def _differing(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[str]:
     for name in sorted(ours.keys() | theirs.keys()):
         if name == _TABLES:
             if _tables(ours) != _tables(theirs):
                 yield name
-        elif (name in _OF_RECORDS or name.startswith(_STEPS)) and ours.get(name, "").strip() != theirs.get(
-            name, ""
-        ).strip():
+        elif ours.get(name, "") != theirs.get(name, ""):
             yield name
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ from connector.config import CONNECTOR_CLASS, Configuration
 from connector.errors import CdcError
 from connector.rest import ConnectorView, Offset
 from connector.table_name import TableName
+from connector.worker import connect_cluster
 from connector.worker.connect_cluster import ConnectCluster, starts_of
 from connector.worker.holding import Target
 from connector.worker.shared_state import Event
 from connector.worker.status_document import ServiceStatus
 from tests.config.files import loaded
+from tests.servers.patience import until
 
 RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("status.json").read_text())
 
@@ -96,6 +99,12 @@ def test_what_waits_is_running_and_what_starts_is_restarting() -> None:
     assert view(state="WAITING", starting=True).tasks[0].state == "RESTARTING"
 
 
+def test_converters_are_told_as_they_are_in_force_for_other_processes_to_compare() -> None:
+    of_worker = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
+    told = view(loaded(worker=of_worker)).converters or {}
+    assert (told["value.converter"], told["value.converter.schemas.enable"]) == ("json", "False")
+
+
 def test_a_configuration_is_shown_as_it_is_written_without_secrets() -> None:
     given = {"scylla.user": "${env:WHO}", "scylla.password": "open sesame", "producer.override.sasl.password": "more"}
     shown = view(loaded(given, environ={"WHO": "cdc-reader"})).config
@@ -155,3 +164,30 @@ def test_offsets_are_moved_for_whole_tables() -> None:
     # Numbers of a request know how they were written.
     written = type("Written", (int,), {})(1_760_000_000_000)
     assert starts_of(loaded(), [Offset(place, {"read_to": written})]) == {table: 1_760_000_000_000}
+
+
+def test_who_asks_for_the_service_waits_for_no_kafka_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Probes do, and give an answer a second: each would wait for the one before it."""
+    answers, asked = threading.Event(), list[object]()
+
+    def which(clients: object) -> str:
+        asked.append(clients)
+        answers.wait(30)
+        return "MkU3OEVBNTcwNTJENDM2Qg"
+
+    monkeypatch.setattr(connect_cluster, "cluster_id", which)
+    monkeypatch.setattr(connect_cluster, "CLUSTER_ID_SECONDS", 0.01)
+    configuration, heard = loaded(), Heard()
+    cluster = ConnectCluster(Recorded(configuration), heard, heard, lambda config: (), configuration)
+    assert [cluster.cluster_id() for _ in range(3)] == [None] * 3
+    answers.set()
+    until(lambda: cluster.cluster_id() is not None, what="its name")
+    assert cluster.cluster_id() == "MkU3OEVBNTcwNTJENDM2Qg" and len(asked) == 1
+
+
+def test_a_kafka_that_was_away_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([None, "MkU3OEVBNTcwNTJENDM2Qg"])
+    monkeypatch.setattr(connect_cluster, "cluster_id", lambda clients: next(answers))
+    configuration, heard = loaded(), Heard()
+    cluster = ConnectCluster(Recorded(configuration), heard, heard, lambda config: (), configuration)
+    until(lambda: cluster.cluster_id() is not None, what="its name")

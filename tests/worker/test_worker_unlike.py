@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from connector.rest import ConnectorView, ConnectState, Instance
-from connector.worker.unlike import GRACE_SECONDS, Unlike, difference
+from connector.worker.unlike import GRACE_SECONDS, Unlike, converters_of, difference
+from tests.config.files import loaded
 
 OURS = {"name": "shop", "scylla.table.names": "ks.t, ks.u", "topic.prefix": "shop", "tasks.max": "2"}
 
@@ -40,12 +41,42 @@ def view(config: dict[str, str], state: ConnectState = "RUNNING", name: str = "s
     ],
 )
 def test_what_decides_over_records_is_named(theirs: dict[str, str], said: str) -> None:
-    assert difference(OURS, {**OURS, **theirs}) == said
+    assert difference(view(OURS), view({**OURS, **theirs})) == said
 
 
 def test_many_tables_are_counted() -> None:
     many = {**OURS, "scylla.table.names": ",".join(f"ks.t{number}" for number in range(9))}
-    assert difference(many, OURS).endswith("nobody reads ks.t0, ks.t1, ks.t2 and 6 more in its slots")
+    assert difference(view(many), view(OURS)).endswith("nobody reads ks.t0, ks.t1, ks.t2 and 6 more in its slots")
+
+
+@pytest.mark.parametrize(
+    ("file", "worker", "said"),
+    [
+        ({}, {"value.converter.schemas.enable": "false"}, "value.converter.schemas.enable"),
+        ({}, {"value.converter": "org.apache.kafka.connect.storage.StringConverter"}, "value.converter"),
+        ({}, {"key.converter.schemas.enable": "true"}, ""),
+        ({"value.converter": "JsonConverter"}, {"value.converter.schemas.enable": "false"}, ""),
+    ],
+)
+def test_converters_of_workers_files_are_compared_as_they_are_in_force(
+    file: dict[str, str], worker: dict[str, str], said: str
+) -> None:
+    """Half of a topic's records would have a schema, if two machines had other workers' files."""
+    base = {"key.converter": "JsonConverter", "value.converter": "org.apache.kafka.connect.json.JsonConverter"}
+
+    def of(connector: dict[str, str], worker: dict[str, str]) -> ConnectorView:
+        read = loaded(connector, {**base, **worker})
+        return replace(view({**OURS, **connector}), converters=converters_of(read.connector.output))
+
+    text = difference(of({}, {}), of(file, worker))
+    assert text == (f"by another configuration ({said}): each reads its slots by its own" if said else "")
+
+
+def test_one_of_a_version_that_told_no_converters_is_compared_by_files_alone() -> None:
+    ours = replace(view(OURS), converters={"value.converter": "json"})
+    assert difference(ours, view(OURS)) == difference(view(OURS), ours) == ""
+    theirs = view({**OURS, "value.converter": "AvroConverter"})
+    assert "(value.converter)" in difference(ours, theirs)
 
 
 def test_what_lasts_is_told_once_and_when_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
