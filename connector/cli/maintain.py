@@ -32,7 +32,7 @@ class Maintain:
             {"dry_run": args.dry_run, "tables": [upkeep.as_json() for upkeep in done]},
             f"Dry run, nothing was changed.\n{text}" if args.dry_run else text,
         )
-        return 0
+        return int(any(upkeep.problem is not None for upkeep in done))
 
 
 COMMAND = Maintain()

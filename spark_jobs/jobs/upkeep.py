@@ -19,8 +19,19 @@ from pyspark.sql import SparkSession
 from connector.errors import LandingError
 from connector.table_name import TableName
 from spark_jobs.config import Settings
+from spark_jobs.session import require_spark
 from spark_jobs.sinks import FORMATS
-from spark_jobs.stream import YOUNG_MS, Limit, Topics, purge, purge_limit, tombstones, unread
+from spark_jobs.stream import (
+    YOUNG_MS,
+    Limit,
+    OtherColumnsError,
+    Topics,
+    one_line,
+    purge,
+    purge_limit,
+    tombstones,
+    unread,
+)
 from spark_jobs.tables import (
     LandedTable,
     Parcels,
@@ -50,11 +61,15 @@ class Upkeep:
     files_after: int
     tombstones: int = 0
     tombstones_stay: str = ""
+    problem: str | None = None
+    """Why nothing of it was done, or not all."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
     def text(self) -> str:
+        if self.problem is not None:
+            return f"{self.table}: upkeep failed: {self.problem}"
         return (
             f"{self.table}: {self.changes:,} merged changes and {self.positions:,} "
             f"old positions removed, {self.tombstones:,} tombstones forgotten"
@@ -64,28 +79,40 @@ class Upkeep:
 
 
 def maintain(session: SparkSession, settings: Settings, dry_run: bool = False) -> list[Upkeep]:
-    """Upkeep of every configured table that has been landed."""
+    """Upkeep of every configured table that has been landed. One that fails keeps no other from it."""
     sink = open_sink(session, settings.session_config())
     done: list[Upkeep] = []
     for table in settings.tables:
         landed = LandedTable(session, sink, table.keyspace, table.name)
-        if landed.exists():
-            published = _published(session, settings, landed)
-            stand = None if published is None else published.stand()
-            restored, limit = _limit(landed, settings, table, stand)
-            forgotten = _forget(landed, restored, limit, dry_run)
-            if stand is not None and restored.known is not None and stand.lineage == restored.known.lineage:
-                # What is merged is still to be published.
-                restored = replace(restored, mark=min(restored.mark, stand.segment))
-            kept = settings.history_retention_ms
-            upkeep = _upkeep(landed, restored, settings.reader_grace_ms, kept, dry_run)
-            if published is not None and not dry_run:
-                published.compact()
-                published.vacuum(max(settings.publish_retention_ms, YOUNG_MS))
-            done.append(replace(upkeep, tombstones=forgotten, tombstones_stay=limit.why))
+        try:
+            if landed.exists():
+                done.append(_kept_up(landed, settings, table, dry_run))
+        except Exception as error:
+            # Without Spark no table can be kept up.
+            require_spark(session)
+            done.append(Upkeep(str(table), (), 0, 0, 0, 0, problem=one_line(error)))
     if not done:
         raise LandingError(f"nothing has been landed in {settings.warehouse} yet")
     return done
+
+
+def _kept_up(landed: LandedTable, settings: Settings, table: TableName, dry_run: bool) -> Upkeep:
+    published = _published(landed.session, settings, landed)
+    stand = None if published is None else published.stand()
+    restored, limit = _limit(landed, settings, table, stand)
+    forgotten = 0
+    try:
+        forgotten = _forget(landed, restored, limit, dry_run)
+    except OtherColumnsError as error:
+        limit = Limit(None, str(error))
+    if stand is not None and restored.known is not None and stand.lineage == restored.known.lineage:
+        # What is merged is still to be published.
+        restored = replace(restored, mark=min(restored.mark, stand.segment))
+    upkeep = _upkeep(landed, restored, settings.reader_grace_ms, settings.history_retention_ms, dry_run)
+    if published is not None and not dry_run:
+        published.compact()
+        published.vacuum(max(settings.publish_retention_ms, YOUNG_MS))
+    return replace(upkeep, tombstones=forgotten, tombstones_stay=limit.why)
 
 
 def _published(session: SparkSession, settings: Settings, landed: LandedTable) -> PublishedTable | None:

@@ -9,7 +9,7 @@ from spark_jobs.stream.declared_types import check_fitting
 from spark_jobs.stream.housekeeping import YOUNG_MS
 from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics
 from spark_jobs.stream.progress import Progress, TableProgress
-from spark_jobs.stream.purging import Limit, purge, purge_limit, tombstones, unread
+from spark_jobs.stream.purging import Limit, OtherColumnsError, purge, purge_limit, tombstones, unread
 from spark_jobs.stream.table_stream import TableStream
 from spark_jobs.stream.telling import one_line, told, with_room
 
@@ -17,6 +17,7 @@ __all__ = [
     "YOUNG_MS",
     "Limit",
     "Offsets",
+    "OtherColumnsError",
     "Progress",
     "SchemaTopic",
     "TableProgress",

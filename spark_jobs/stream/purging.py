@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyspark.sql import DataFrame
+
+from connector.errors import LandingError
 from spark_jobs.fold import NEVER, compacted, partition_columns, parts, range_cover
 from spark_jobs.model import (
     DEAD,
@@ -24,6 +27,10 @@ from spark_jobs.model import (
 )
 from spark_jobs.stream.kafka_topics import Offsets
 from spark_jobs.tables import LandedTable, Restored
+
+
+class OtherColumnsError(LandingError):
+    """The job that lands has given the table other columns, or keys, since it was looked at: nothing was changed."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +77,21 @@ def tombstones(landed: LandedTable, layout: Layout, limit_us: int, ended_s: int 
 
 
 def purge(landed: LandedTable, layout: Layout, limit_us: int, ended_s: int = 0) -> int:
-    """Writes the state anew if it holds such tombstones; returns how many went."""
-    layout = layout.merging or layout
+    """Writes the state anew if it holds such tombstones; returns how many went. ``OtherColumnsError`` if the table's
+    layout is another one by now: what is written by this one would lack what the new one has."""
+    noted, layout = layout, layout.merging or layout
     found = sum(tombstones(landed, layout, limit_us, ended_s).values())
+    text = compacted(layout, purged(layout, landed.state.folded_text(layout), limit_us, ended_s), f"{ended_s}L")
+
+    def made() -> DataFrame:
+        rows = landed.session.sql(text)
+        # Asked when it is settled which rows these are: definitions are noted before anything is merged by them.
+        if (known := landed.known()) is None or known.layout() != noted:
+            raise OtherColumnsError(f"{landed.name} got another definition meanwhile")
+        return rows
+
     if found:
-        text = compacted(layout, purged(layout, landed.state.folded_text(layout), limit_us, ended_s), f"{ended_s}L")
-        landed.state.rewrite(layout, lambda: landed.session.sql(text))
+        landed.state.rewrite(layout, made)
     return found
 
 

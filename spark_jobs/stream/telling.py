@@ -17,7 +17,7 @@ from typing import Any, cast
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import Observation, SparkSession
 
-from connector.errors import LandingError
+from connector.errors import CdcError, LandingError
 from spark_jobs.java_objects import elements, java_class
 
 _TOLD_S = 60
@@ -40,8 +40,10 @@ def told(session: SparkSession, seen: Observation) -> dict[str, Any]:
 
 
 def one_line(error: BaseException) -> str:
-    """The cause of a failed query without Spark's stack traces."""
+    """The cause of a failure without Spark's stack traces."""
     text = str(error)
+    if isinstance(error, CdcError):
+        return text
     for pattern in (
         r"LandingError: ([^\n]+)",
         r"Caused by: [\w.$]+: ([^\n]+)",

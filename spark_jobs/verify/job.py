@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from connector.errors import CdcError, LandingError
+from connector.errors import LandingError
 from connector.table_name import TableName
 from spark_jobs.config import Settings
 from spark_jobs.model import DEAD
@@ -100,8 +100,6 @@ class _Comparison:
         """Never raises: a table that cannot be compared does not keep the others from it."""
         try:
             self._compare()
-        except CdcError as error:
-            self._cannot(str(error))
         except Exception as error:
             self._cannot(one_line(error))
         return self._result

@@ -13,15 +13,15 @@ from spark_jobs.functions.serialised_columns import register_functions
 from spark_jobs.jobs.upkeep import maintain
 from spark_jobs.model.definitions import parse_definition
 from spark_jobs.model.layout import Layout
-from spark_jobs.stream.purging import purge, tombstones
+from spark_jobs.stream.purging import OtherColumnsError, purge, tombstones
 from spark_jobs.tables import levels
 from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.levels import runs_of
 from spark_jobs.tables.notes import Known
 from spark_jobs.tables.registration import open_sink
 from tests.spark_jobs.history_comparison import landed_rows
-from tests.spark_jobs.history_records import RANGES, Histories, definition
-from tests.spark_jobs.landing_feed import cell, change, produce
+from tests.spark_jobs.history_records import RANGES, TOPIC, Histories, definition
+from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
 from tests.spark_jobs.landing_way import Way
 from tests.spark_jobs.source_tables import ANY_FORMAT
 
@@ -74,6 +74,21 @@ def test_random_histories_look_the_same_after_a_purge_at_any_time(
     assert spark.sql(f"{rows} AND ({covered})").count() == 0
     fed.feed(histories.records)
     assert landed_rows(fed.shown()) == before
+
+
+def test_what_a_new_column_has_got_while_deletes_are_counted_stays(spark: SparkSession, warehouse: str) -> None:
+    """The job that lands had given the table a column and merged its first values: these were written away."""
+    columns = "pk partition_key int; v regular text"
+    fed = Fed(spark, warehouse, schema_record("ks", "t", columns).decode())
+    fed.feed([(TOPIC, change("c", 1000, {"pk": 1, "v": cell("a")})), (TOPIC, change("d", 2000, {"pk": 2}))])
+    looked_at = fed.layout
+    later = parse_definition(schema_record("ks", "t", f"{columns}; w regular text", version="2").decode())
+    fed.layout = fed.table.prepare(Known((looked_at.definition, later), buckets=2, sequence=2))
+    fed.feed([(TOPIC, change("u", 3000, {"pk": 1, "w": cell("new")}))])
+    with pytest.raises(OtherColumnsError, match=r"ks\.t got another definition meanwhile"):
+        purge(fed.table, looked_at, 2500)
+    assert [tuple(row) for row in fed.shown().collect()] == [(1, "a", "new")]
+    assert purge(fed.table, fed.layout, 2500) == 1
 
 
 @pytest.mark.kafka
