@@ -118,7 +118,10 @@ def _land(
                 landing.stream.stop()
                 landing.stream.clean()
     progress.done()
-    return 1 if once and any(landing.failures for landing in landings if not landing.done) else 0
+    left = [landing.stream.name for landing in landings if not landing.done] if once else []
+    if left and stop.is_set():
+        progress.note(f"asked to end before all of these had landed: {', '.join(left)}")
+    return int(bool(left))
 
 
 @contextlib.contextmanager
@@ -138,11 +141,7 @@ def _start(landing: _Landing, once: bool, settings: Settings, progress: Progress
     except Exception as error:
         # A table that fails is tried again; without Spark no table can be.
         require_spark(landing.stream.session)
-        _failed(landing, _why(error), once, settings, progress)
-
-
-def _why(error: BaseException) -> str:
-    return str(error) if isinstance(error, CdcError) else one_line(error)
+        _failed(landing, one_line(error), once, settings, progress)
 
 
 def _failed(landing: _Landing, why: str, once: bool, settings: Settings, progress: Progress) -> None:
@@ -190,11 +189,11 @@ def _watch(
                 table = progress.of(landing.stream.name)
                 table.beside.pop(landing.what, None)
                 if error is not None and once:
-                    _failed(landing, _why(error), once, settings, progress)
+                    _failed(landing, one_line(error), once, settings, progress)
                 elif error is not None:
                     # Landing goes on meanwhile; the next interval tries again.
-                    table.beside[landing.what] = _why(error)
-                    progress.note(f"{landing.stream.name}: {landing.what} failed, trying again: {_why(error)}")
+                    table.beside[landing.what] = one_line(error)
+                    progress.note(f"{landing.stream.name}: {landing.what} failed, trying again: {one_line(error)}")
                 elif landing.stream.query is None:
                     landing.done = True
                     table.last_error = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from spark_jobs.stream import housekeeping, table_stream
 from spark_jobs.stream.progress import Progress
 from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.lease import Lease, LocalFolder
+from spark_jobs.tables.registration import open_sink
 from spark_jobs.tables.small_plans import uncompiled
 from tests.servers.patience import seldom, until
 from tests.spark_jobs.landing_feed import cell, change, create_topics, produce, schema_record
@@ -315,10 +318,21 @@ def test_a_failing_table_is_named_and_ends_no_other(spark: SparkSession, way: Wa
     way.schema(schema_record("ks", "lost", "id partition_key int; v regular text"))
     produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1}))])
     progress = Progress()
-    settings = way.settings(tables=["ks.t", "ks.lost"], **{"retry.backoff.max.ms": 10})
+    settings = way.settings(tables=["ks.lost", "ks.t"], **{"retry.backoff.max.ms": 10})
     assert land(settings, True, progress, session=spark) == 1
     assert "there is no topic" in str(progress.of("ks.lost").last_error)
     assert way.rows(spark) == [(1, 1, None, None, None)]
+    stop, said = threading.Event(), io.StringIO()
+    stop.set()
+    assert land(way.settings(), True, Progress(said), stop, spark) == 1, "nobody knows that all has landed"
+    assert said.getvalue() == "asked to end before all of these had landed: ks.t\n"
+    lost = LandedTable(spark, open_sink(spark, settings.session_config()), "ks", "lost")
+    known = lost.known()
+    assert known is not None
+    lost.append(lost.note_row(replace(known, definitions=(), sequence=known.sequence + 1)))
+    failed, done = maintain(spark, settings, dry_run=True)
+    assert failed.text().startswith("ks.lost: upkeep failed: a note of the landed table, version 2, cannot be read")
+    assert (done.table, done.problem) == ("ks.t", None)
 
 
 def test_a_lease_is_refused_while_held_and_taken_over_from_the_dead(tmp_path: Path) -> None:
