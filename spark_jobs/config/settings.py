@@ -36,6 +36,8 @@ from spark_jobs.config.properties import BY_NAME, PREFIXES, REGISTRY
 from spark_jobs.config.source_settings import source_problems
 from spark_jobs.sinks import DEFAULT, FORMATS
 
+BESIDE = "~backfill"
+"""Behind the name of the job beside which a backfill reads: a lease of its own, that of no table."""
 _TRIGGER_MS, _TRIGGER_MS_PER_TABLE = 2_000, 33
 
 
@@ -231,6 +233,9 @@ def _contradictions(values: Mapping[str, Any], file: str) -> list[Problem]:
     known = {str(table) for table in values["tables"]}
     if "/" in values["name"]:
         problems.append(Problem("name", "Cannot have a slash: files are named by it", values["name"], file=file))
+    if values["name"].endswith(BESIDE):
+        text = f"Cannot end with {BESIDE}: the lease of a backfill beside another job is named so"
+        problems.append(Problem("name", text, values["name"], file=file))
     for name in ("schema.evolution.freeze", "history"):
         for table in values[name]:
             if table not in known:

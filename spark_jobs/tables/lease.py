@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from pyspark.sql import SparkSession
 
 from connector.errors import LandingError
-from spark_jobs.config import RENAMES
+from spark_jobs.config import BESIDE, RENAMES
 from spark_jobs.java_objects import file_system, file_text, hadoop_path, java_class
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ _MOST_DIGITS = 18
 _LOOKS, _LOOK_S = 5, 0.2
 LAND, BACKFILL = "land", "backfill"
 """What holders say they do."""
-_BESIDE = "~backfill"
-"""Behind the name of the job beside which a backfill reads: a lease of its own, that of no table."""
 
 
 class Folder(Protocol):
@@ -315,12 +313,12 @@ def job_lease(session: SparkSession, settings: Settings, what: str = LAND) -> Le
 
 def filling_lease(session: SparkSession, settings: Settings) -> Lease:
     """The lease of a backfill beside the job: one at a time."""
-    return Lease(leases(session, settings), settings.name + _BESIDE, settings.lease_timeout_ms, BACKFILL)
+    return Lease(leases(session, settings), settings.name + BESIDE, settings.lease_timeout_ms, BACKFILL)
 
 
 def backfills(session: SparkSession, settings: Settings) -> bool:
     """Whether a backfill reads beside the job."""
-    return holds(leases(session, settings), settings.name + _BESIDE) is not None
+    return holds(leases(session, settings), settings.name + BESIDE) is not None
 
 
 def leases(session: SparkSession, settings: Settings) -> Folder:

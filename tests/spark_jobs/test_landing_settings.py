@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from connector.errors import ConfigurationError
-from spark_jobs.config.settings import load_settings
+from spark_jobs.config.settings import BESIDE, load_settings
 from spark_jobs.session import _quiet, session_settings
 from spark_jobs.stream.progress import Progress
 from tests.servers.patience import until
@@ -84,6 +84,11 @@ def test_places_where_commits_or_leases_could_be_overwritten_are_refused_with_wh
 def test_a_name_that_no_file_can_have_is_told() -> None:
     """The job ended with `unexpected FileNotFoundError`."""
     assert "Cannot have a slash" in problems({**GOOD, "name": "team/landing"})["name"]
+
+
+def test_a_name_that_is_the_lease_of_a_backfill_is_told() -> None:
+    """While one of the two ran, the other was refused: as if it wrote the same tables."""
+    assert "the lease of a backfill" in problems({**GOOD, "name": f"landing{BESIDE}"})["name"]
 
 
 def test_contradictions_between_properties_are_told() -> None:
