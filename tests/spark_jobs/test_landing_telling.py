@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import io
+import json
 from pathlib import Path
 
+import pytest
+
+from connector.cli.maintain import COMMAND
+from connector.cli.output import ConsoleOutput
+from spark_jobs.jobs.upkeep import Upkeep
 from spark_jobs.stream import one_line, with_room
 
 
@@ -24,3 +33,19 @@ def test_an_error_that_spark_raises_once_more_is_told_by_what_it_says() -> None:
     )
     assert one_line(Exception(raised)) == "[DELTA_X] What is wrong"
     assert one_line(Exception(f"{raised}Caused by: java.io.IOException: the disk\n\tat A.b")) == "the disk"
+
+
+@pytest.mark.parametrize(("problem", "status"), [(None, 0), ("why", 1)])
+def test_upkeep_of_which_a_table_failed_ends_with_status_1(
+    problem: str | None, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = [Upkeep("ks.t", (), 0, 0, 0, 0, problem=problem), Upkeep("ks.u", (), 0, 0, 0, 0)]
+    monkeypatch.setattr("spark_jobs.session.start_session", lambda config: None)
+    monkeypatch.setattr("spark_jobs.session.needing_spark", contextlib.nullcontext)
+    monkeypatch.setattr("spark_jobs.jobs.maintain", lambda *_: done)
+    config = {"name": "j", "bootstrap.servers": "k:1", "topic.prefix": "p", "tables": ["ks.t", "ks.u"]}
+    file = tmp_path / "landing.json"
+    file.write_text(json.dumps({**config, "warehouse": str(tmp_path), "spark.jars": "a.jar"}), encoding="utf-8")
+    told = io.StringIO()
+    assert COMMAND.run(argparse.Namespace(config=str(file), dry_run=False), ConsoleOutput(told, told)) == status
+    assert ("ks.t: upkeep failed: why" in told.getvalue()) == bool(status)
