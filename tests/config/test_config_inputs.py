@@ -74,19 +74,26 @@ def test_references_to_what_is_no_file(reference: str) -> None:
     assert problem({"topic.prefix": reference}).property == "topic.prefix"
 
 
-def test_who_may_not_read_what_is_mounted_is_told_who_he_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root, who may read everything, runs this in a container and nothing else: the system's refusal is played."""
+@pytest.mark.parametrize("acts", [("open",), ("stat", "open")])
+def test_who_may_not_read_what_is_mounted_is_told_who_he_is(
+    acts: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root, who may read everything, runs this in a container and nothing else: the system's refusal is played, of the
+    file and of the folder that it is in."""
 
-    def refused(path: Path, *_: object) -> None:
+    def refused(path: Path, *_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
-    monkeypatch.setattr(Path, "open", refused)
+    file = tmp_path / "file.json"
+    file.touch()
+    for act in acts:
+        monkeypatch.setattr(Path, act, refused)
     who = f"Permission denied: this process runs as user {os.geteuid()}, group {os.getegid()}"
-    (told,) = validate(Path("c.json"), None, {})
+    (told,) = validate(file, None, {})
     assert told.problem == who
-    assert who in problem({"topic.prefix": "${file:/secrets:x}"}).problem
+    assert who in problem({"topic.prefix": f"${{file:{file}:x}}"}).problem
     with pytest.raises(KeystoreError, match=who):
-        read_certificates("trust.jks")
+        read_certificates(str(file))
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,8 @@ def test_of_a_connector_that_was_deleted_nobody_is_waited_for(monkeypatch: pytes
     )
     assert [*departed([killed, alive, process], {"shop"}, None, NOW, leaving.SILENT_SECONDS)] == [killed]
     looked = list[tuple[Any, ...]]()
+    # The look that each process begins with comes at a time that is drawn.
+    monkeypatch.setattr(leaving, "FIRST_LOOK_SECONDS", (3600.0, 3600.0))
     looks, now = Departed(kafka_clients(loaded()), loaded()), time.monotonic()
     monkeypatch.setattr(looks, "forget", lambda *what: looked.append(what))
     monkeypatch.setattr(leaving, "aside", lambda call, name: call())
