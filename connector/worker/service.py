@@ -264,7 +264,7 @@ class Service:
                     state=State.FAILED if tenant.over is not None else State.STOPPED if group in held else state,
                     waiting_for=held.get(group) or tenant.reason() or tenant.remark or self.waiting_for,
                     given_up=tenant.over,
-                    crashing=tenant.crashing,
+                    crashing=tenant.ends.crashing,
                     crashing_workers={
                         index: ends.crashing
                         for index, ends in list(self._ends.items())

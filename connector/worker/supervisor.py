@@ -313,9 +313,10 @@ class Supervisor(Service):
             return None
         ends = self._ends.setdefault(child.index, Ends())
         if code < 0:
-            ends.ended(f"killed by signal {-code} ({signal_name(-code)})")
+            killed = f"killed by signal {-code} ({signal_name(-code)})"
+            ends.ended(killed)
             kills = self._kills[child.index] = self._kills.get(child.index, 0) + 1
-            cause = f"killed by signal {-code} ({signal_name(-code)}){f', {kills} times in a row' if kills > 1 else ''}"
+            cause = f"{killed}, {kills} times in a row" if kills > 1 else killed
             self._last_end[child.index] = cause
             # Once is chance. Again and again, it is what the worker does, or a machine that has no memory for it.
             pause = 0.0 if kills == 1 else _restart_pause(kills - 1)
@@ -325,8 +326,8 @@ class Supervisor(Service):
         cause = child.cause or (f"exit status {code}" if code else "in order, asked by somebody else")
         log.log(logging.ERROR if code else logging.INFO, "worker %d ended: %s", child.index, cause)
         self._last_end[child.index] = cause
-        in_a_row = tenant.ended(cause)
-        if tenant.crashing is not None and self._is_alone:
+        in_a_row = tenant.ends.ended(cause)
+        if tenant.ends.crashing is not None and self._is_alone:
             log.error("%d workers in a row ended for the same reason: %s", in_a_row, cause)
             return 1
         # Each start and end of one takes slots from those that work.

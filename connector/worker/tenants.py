@@ -54,18 +54,19 @@ class Preparation:
 
 @dataclass(slots=True)
 class Ends:
-    """Of one worker, whatever others of its connector do: how often in a row it ended for one cause."""
+    """How often in a row workers ended for one cause: one of them, or those of a connector."""
 
     cause: str = ""
     count: int = 0
 
     def ended(self, cause: str) -> int:
-        """How often it has by now."""
-        self.cause, self.count = cause, self.count + 1 if cause == self.cause else 1
+        """How often they have by now."""
+        self.count, self.cause = self.count + 1 if cause == self.cause else 1, cause
         return self.count
 
     @property
     def crashing(self) -> str | None:
+        """Why they end again and again. They are started again all the same."""
         return self.cause if self.count >= CRASH_LOOP else None
 
 
@@ -75,8 +76,8 @@ class Tenant:
 
     name: str
     preparation: Preparation | None = None
-    #: Why its workers ended, as long as none of them has committed since.
-    causes: list[str] = field(default_factory=list)
+    #: Of its workers, as long as none of them has committed since.
+    ends: Ends = field(default_factory=Ends)
     restarts: int = 0
     #: Why it is not run any more.
     over: str | None = None
@@ -120,7 +121,7 @@ class Tenant:
 
     def forget_ends(self) -> None:
         """Something got through: the next failure is the first one."""
-        self.causes.clear()
+        self.ends = Ends()
         self._looks = 0
 
     def may_start(self) -> bool:
@@ -147,18 +148,6 @@ class Tenant:
         self.over = why
         self._looks += 1
         self._look_due = time.monotonic() + doubled(FIRST_LOOK_SECONDS, self._looks, LONGEST_LOOK_SECONDS)
-
-    def ended(self, cause: str) -> int:
-        """A worker ended: how many have by now for the same reason, without a commit between them."""
-        if self.causes and self.causes[-1] != cause:
-            self.causes.clear()
-        self.causes.append(cause)
-        return len(self.causes)
-
-    @property
-    def crashing(self) -> str | None:
-        """Why its workers end again and again. They are started again all the same."""
-        return self.causes[-1] if len(self.causes) >= CRASH_LOOP else None
 
     @property
     def remark(self) -> str | None:

@@ -22,7 +22,7 @@ from connector.worker.messages import StatusMessage
 from connector.worker.metrics import metrics_page
 from connector.worker.order import WorkerOrder
 from connector.worker.status_document import ServiceStatus, WorkerStatus
-from connector.worker.tenants import Tenant
+from connector.worker.tenants import Ends, Tenant
 from tests.config.files import CONNECTOR, WORKER, loaded
 
 
@@ -126,13 +126,13 @@ def test_commits_of_one_connector_say_nothing_about_the_crashes_of_another(statu
     looked_after = supervisor.Supervisor([], [])
     process: Any = None
     ours, others = (Child(index, process, group) for index, group in enumerate(("one", "two")))
-    one = Tenant("one", causes=["broken"] * 4)
+    one = Tenant("one", ends=Ends("broken", 4))
     looked_after.tenants = {"one": one, "two": Tenant("two")}
     reported = StatusMessage(status=WorkerStatus.model_validate(status))
     looked_after._take(others, reported)
-    assert one.causes == ["broken"] * 4
+    assert one.ends == Ends("broken", 4)
     looked_after._take(ours, reported)
-    assert one.causes == []
+    assert one.ends == Ends()
 
 
 def test_metrics_of_two_connectors_in_one_run_do_not_meet(status: dict[str, Any]) -> None:
