@@ -81,6 +81,8 @@ def purge(landed: LandedTable, layout: Layout, limit_us: int, ended_s: int = 0) 
     layout is another one by now: what is written by this one would lack what the new one has."""
     noted, layout = layout, layout.merging or layout
     found = sum(tombstones(landed, layout, limit_us, ended_s).values())
+    if not found:
+        return 0
     text = compacted(layout, purged(layout, landed.state.folded_text(layout), limit_us, ended_s), f"{ended_s}L")
 
     def made() -> DataFrame:
@@ -90,8 +92,7 @@ def purge(landed: LandedTable, layout: Layout, limit_us: int, ended_s: int = 0) 
             raise OtherColumnsError(f"{landed.name} got another definition meanwhile")
         return rows
 
-    if found:
-        landed.state.rewrite(layout, made)
+    landed.state.rewrite(layout, made)
     return found
 
 
