@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Literal
 
 from connector.config.document import Document
 from connector.config.findings import Findings
 from connector.config.kafka import client_names, is_client_property, is_secret
+from connector.config.leniency import Unknown, is_refused
 from connector.config.misspelt import misspelt, misspelt_family
 from connector.config.properties import (
     CONNECTOR,
@@ -31,8 +31,6 @@ from connector.config.properties import (
 from connector.config.secret import learn
 from connector.config.topic_creation import TOPIC_SETTINGS
 from connector.suggestions import nearest
-
-Unknown = Literal["error", "warn", "ignore"]
 
 #: Of so many names of a file that nobody knows it is asked which ones were meant; that takes some time for each.
 MOST_GUESSED = 1_000
@@ -167,7 +165,7 @@ def _say(
     loosely: str | None,
 ) -> None:
     secret = loosely is not None and (is_secret(loosely) or (loosely in CONNECTOR and CONNECTOR[loosely].secret))
-    if unknown == "error" or (meant and unknown == "warn"):
+    if is_refused(unknown, meant):
         text = f"{elsewhere[0].upper()}{elsewhere[1:]}" if elsewhere else "Unknown property"
         suggestion = f"did you mean {meant or loosely}?" if (meant or loosely) and not elsewhere else None
         findings.problem(document, name, text, suggestion, secret=secret and bool(meant), known=False)

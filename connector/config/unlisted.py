@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from connector.config.document import Document
 from connector.config.findings import Findings
+from connector.config.leniency import Unknown, is_refused
 from connector.config.properties import WORKER_BY_NAME
 from connector.suggestions import did_you_mean
 
@@ -40,12 +41,12 @@ def _say(
     prefix: str,
     list_name: str,
     names: tuple[str, ...],
-    unknown: str,
+    unknown: Unknown,
     findings: Findings,
 ) -> None:
     name, _, setting = given.removeprefix(prefix).partition(".")
     meant = did_you_mean(name, names, before=prefix, behind=f".{setting}")
-    if unknown == "error" or (meant and unknown == "warn"):
+    if is_refused(unknown, meant):
         hint = meant or f"add {name} to {list_name}"
         findings.problem(document, given, f"`{list_name}` names no '{name}'", hint)
     else:

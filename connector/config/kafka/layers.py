@@ -12,6 +12,7 @@ from connector.config.document import Document
 from connector.config.findings import Findings
 from connector.config.kafka.table import ALL, CONSUMER, PRODUCER
 from connector.config.kafka.translation import KafkaProperties, Setting, is_client_property, is_secret, translate
+from connector.config.leniency import Unknown
 from connector.config.properties import WORKER_BY_NAME
 
 #: The worker's own properties that clients get, with the clients they mean something to.
@@ -30,7 +31,7 @@ def kafka_properties(
     values: Mapping[str, Any],
     findings: Findings,
     exactly_once: bool,
-    unknown: str = "warn",
+    unknown: Unknown = "warn",
 ) -> KafkaProperties:
     """librdkafka's properties of all clients; problems go to ``findings``."""
     layers: dict[str, list[Setting]] = {role: [] for role in ALL}

@@ -20,6 +20,7 @@ from connector.config.kafka.table import (
     PRODUCER,
     ClientProperty,
 )
+from connector.config.leniency import Unknown, is_refused
 from connector.config.properties import Invalid, integer
 from connector.config.secret import is_secret_name
 from connector.secrets import MASK
@@ -95,7 +96,7 @@ def translate(
     layers: Mapping[str, Iterable[Setting]],
     required: Mapping[str, str],
     exactly_once: bool = True,
-    unknown: str = "warn",
+    unknown: Unknown = "warn",
 ) -> tuple[KafkaProperties, list[Finding]]:
     """``layers``: the settings of each kind of client, later ones win.
 
@@ -119,10 +120,10 @@ def translate(
     return found, _without_repeats(findings)
 
 
-def _unknown(setting: Setting, role: str, unknown: str) -> Finding:
+def _unknown(setting: Setting, role: str, unknown: Unknown) -> Finding:
     prefix = setting.written_as.removesuffix(setting.name)
     hint = did_you_mean(setting.name, client_names((role,)), 0.75, before=prefix)
-    if unknown == "error" or (hint and unknown == "warn"):
+    if is_refused(unknown, hint):
         return Finding(setting, f"The {role} has no such property", hint)
     text = f"unknown property, ignored, as by Java's clients: the {role} has none of that name"
     return Finding(setting, text, None, fatal=False, warns=unknown == "warn")
