@@ -12,7 +12,7 @@ from typing import Any, Final
 from smt.connect.java_date_parser import DateParser
 from smt.connect.java_dates import compiled
 from smt.connect.numbers import BITS, parse_decimal, to_float32, to_float64
-from smt.connect.structs import DATE, DECIMAL, TIME, TIMESTAMP, simple
+from smt.connect.structs import DATE, DECIMAL, TIME, TIMESTAMP, map_of, simple
 from smt.record import Schema
 
 Literal = tuple[Schema | None, Any]
@@ -169,8 +169,9 @@ class _Parser:
                 key, value = _common(keys), _common(values)
                 if key is None:
                     value = None
-                made = {_aligned(key, one): _aligned(value, two) for one, two in zip(keys, values, strict=True)}
-                return {"type": "map", "keys": key, "values": value, "optional": False}, made
+                pairs = [(_aligned(key, one), _aligned(value, two)) for one, two in zip(keys, values, strict=True)]
+                schema = {"type": "map", "keys": key, "values": value, "optional": False}
+                return schema, map_of(schema, pairs)
             if self.takes(","):
                 raise _NoValue("Unable to parse a map entry with no key or value")
             one = self.parse(embedded=True)

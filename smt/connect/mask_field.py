@@ -8,7 +8,18 @@ from smt.connect.declared import Declared
 from smt.connect.numbers import BITS, parse_decimal, to_float32, to_float64, to_integer
 from smt.connect.options import WITH_DEFAULTS, Option, Values, not_empty
 from smt.connect.sides import Apply, Side
-from smt.connect.structs import DATE, DECIMAL, TIME, TIMESTAMP, checked, fields_in, read, require_map, require_struct
+from smt.connect.structs import (
+    DATE,
+    DECIMAL,
+    TIME,
+    TIMESTAMP,
+    checked,
+    fields_in,
+    map_of,
+    read,
+    require_map,
+    require_struct,
+)
 from smt.errors import SmtRecordError
 from smt.record import Record, Schema
 
@@ -58,8 +69,10 @@ def masked(schema: Schema | None, value: Any, replacement: str | None) -> Any:
         return to_float32(0.0)
     if kind == "bytes" and name == DECIMAL:
         return b"\0"
-    if kind in ("array", "map"):
-        return [] if kind == "array" else {}
+    if kind == "array":
+        return []
+    if kind == "map":
+        return map_of(schema, [])
     raise SmtRecordError(f"MaskField has no empty value of the type {kind}")
 
 
@@ -71,7 +84,8 @@ def _replaced(kind: str, name: str | None, text: str) -> Any:
     if kind in BITS:
         return to_integer(int(parse_decimal(text)), kind)
     if kind in ("float", "double"):
-        number = parse_decimal(text)
+        # As in Java, where it is a decimal at first: that has no negative zero.
+        number = parse_decimal(text) or 0
         return to_float32(number) if kind == "float" else to_float64(number)
     raise ValueError("only numbers and texts take a replacement")
 

@@ -35,11 +35,10 @@ def _text(schema: Schema | None, value: Any, inside: bool) -> str:
     decimal = decimal_of(schema, value)
     if decimal is not None:
         return java_text(decimal)
-    if isinstance(value, dict):
+    if isinstance(value, dict) or kind == "map":
+        pairs = value.items() if isinstance(value, dict) else value
         keys, values = (schema.get("keys"), schema.get("values")) if schema is not None else (None, None)
-        return (
-            "{" + ",".join(f"{_text(keys, key, True)}:{_text(values, each, True)}" for key, each in value.items()) + "}"
-        )
+        return "{" + ",".join(f"{_text(keys, key, True)}:{_text(values, each, True)}" for key, each in pairs) + "}"
     if isinstance(value, list | tuple):
         items = schema.get("items") if schema is not None else None
         return "[" + ",".join(_text(items, item, True) for item in value) + "]"

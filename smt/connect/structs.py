@@ -88,6 +88,20 @@ def fields_of(schema: Schema) -> list[Schema]:
     return fields
 
 
+def map_of(schema: Schema | None, pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any] | list[list[Any]]:
+    """A map, as ``JsonConverter`` writes it: a list of pairs, unless its keys are texts. The last of equals counts."""
+    if schema is None or (schema["keys"] or {}).get("type") == "string":
+        return dict(pairs)
+    made: list[list[Any]] = []
+    for key, value in pairs:
+        known = next((pair for pair in made if pair[0] == key), None)
+        if known is None:
+            made.append([key, value])
+        else:
+            known[1] = value
+    return made
+
+
 def fields_in(schema: Schema, row: Mapping[str, Any]) -> list[Schema]:
     """The fields that a struct holds: all of them, unless ``untouched.fields=omit`` left some out."""
     fields = fields_of(schema)

@@ -218,3 +218,37 @@ def test_places_may_be_repeated_as_in_java(regex: str) -> None:
 def test_a_replacement_that_names_no_group_is_refused() -> None:
     with pytest.raises(SmtOptionError, match="no group 2"):
         build_transform("RegexRouter", {"regex": "(.*)", "replacement": "$2"})
+
+
+@pytest.mark.parametrize(
+    ("literal", "payload"),
+    [
+        ("{1:2}", [[1, 2]]),
+        ("{[1]:2, [1] : 3}", [[[1], 3]]),
+        ('{"a":{true:1}}', {"a": [[True, 1]]}),
+        ('{{"a":1}:2}', [[{"a": 1}, 2]]),
+    ],
+)
+def test_a_literal_whose_keys_are_no_texts_is_a_list_of_pairs(literal: str, payload: object) -> None:
+    """As Java's JsonConverter writes such maps, and as SimpleHeaderConverter does."""
+    done = applied("InsertHeader", {"header": "h", "value.literal": literal}, Record("t", None, ROW))
+    [header] = done.headers
+    assert header[1] == payload
+    written = smt.simple_text(header.schema, header[1])
+    assert written is not None and written[0] == "{"
+    assert applied("InsertHeader", {"header": "h", "value.literal": written}, done).headers[1][1] == payload
+
+
+def test_maps_and_zeros_are_masked_as_by_java() -> None:
+    ints = {"type": "int32", "optional": False}
+    fields = [
+        {"type": "map", "keys": ints, "values": ints, "optional": True, "field": "m"},
+        {"type": "map", "keys": {"type": "string", "optional": False}, "values": ints, "optional": True, "field": "n"},
+    ]
+    record = Record("t", None, {"m": [[1, 2]], "n": {"a": 2}}, value_schema={"type": "struct", "fields": fields})
+    assert applied("MaskField$Value", {"fields": "m,n"}, record).value == {"m": [], "n": {}}
+    schema = {"type": "struct", "fields": [{"type": "double", "optional": True, "field": "d"}]}
+    done = applied(
+        "MaskField$Value", {"fields": "d", "replacement": "-0"}, Record("t", None, {"d": 1.5}, value_schema=schema)
+    )
+    assert str(done.value["d"]) == "0.0"
