@@ -160,9 +160,10 @@ class RunCommand:
             log.info("web page: %s/ui", server.url)
         # Also without a port: what is asked of others concerns its connectors, and what became of them concerns others.
         processes = cluster.processes = Processes(worker, process_id(address))
-        supervisor.unlike = processes.unlike
+        supervisor.unlike, supervisor.hanging = processes.unlike, processes.hanging
         stack.callback(processes.stop)
-        processes.start(cluster.own, stop, tuple if connectors is None else connectors.just_deleted)
+        deleted = tuple if connectors is None else connectors.just_deleted
+        processes.start(cluster.own, stop, deleted, lambda: [each.worker for each in supervisor.own_statuses()])
         if connectors is not None:
             _wait_for_wishes(shared, stop, supervisor)
             connectors.define_first(definitions(args), stop)
@@ -206,8 +207,9 @@ def _checks(
     from connector.worker.slots import slots_by_marks
     from connector.worker.starting import name_of_start
 
+    found: list[str] = []
     try:
-        problems = wait_until_checked(configuration, stop, waiting)
+        problems = wait_until_checked(configuration, stop, waiting, found)
         if not problems:
             _wait_for_wishes(shared, stop, waiting)
             name = configuration.connector.name
@@ -222,7 +224,7 @@ def _checks(
         return error.problems, None
     if lost is not None:
         log.warning("%s", lost)
-    warnings[configuration.connector.name] = () if lost is None else (lost,)
+    warnings[configuration.connector.name] = (*found, *([] if lost is None else [lost]))
     return problems, noted
 
 

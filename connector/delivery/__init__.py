@@ -38,6 +38,7 @@ from connector.delivery.topics import (
     check_topics,
     ensure_topics,
     look_at_topic,
+    misfits,
     prepare_topics,
     topic_partitions,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "group_refusal",
     "listed_groups",
     "look_at_topic",
+    "misfits",
     "named_tables",
     "no_bulk_client",
     "parse_json",

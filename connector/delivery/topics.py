@@ -170,6 +170,15 @@ def check_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> CheckedTopic
     )
 
 
+def misfits(admin: AdminClient, specs: Iterable[TopicSpec]) -> dict[str, str]:
+    """Of those that exist, what is not as it must be, by name. Those that are missing are no matter here."""
+    existing = topic_partitions(admin)
+    present = [spec for spec in specs if existing.get(spec.name)]
+    facts = _known_facts(admin, {spec.name: existing[spec.name] for spec in present})
+    found = {spec.name: _mismatches(spec, facts[spec.name]) for spec in present if spec.name in facts}
+    return {name: "; ".join(map(_told, problems)) for name, problems in found.items() if problems}
+
+
 def look_at_topic(admin: AdminClient, spec: TopicSpec) -> TopicFacts | str:
     """What a topic is now, or why it takes no records, as far as its brokers say. One that is missing is created if it
     may be."""

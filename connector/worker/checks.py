@@ -107,8 +107,11 @@ def _of_positions(configuration: Configuration, wrong: Container[str]) -> Sequen
     return []
 
 
-def wait_until_checked(configuration: Configuration, stop: threading.Event, waiting: Waiting) -> Sequence[Problem]:
-    """For `run`: what reachable servers object to; waits, visibly, for those that do not answer."""
+def wait_until_checked(
+    configuration: Configuration, stop: threading.Event, waiting: Waiting, warnings: list[str] | None = None
+) -> Sequence[Problem]:
+    """For `run`: what reachable servers object to; waits, visibly, for those that do not answer. ``warnings`` gets what
+    stays true while it runs, and is logged."""
     pause, since, first = FIRST_PAUSE, instant(time.time()), True
     while not stop.is_set():
         found = _checked(configuration, stop, waiting if first else None, since)
@@ -119,6 +122,8 @@ def wait_until_checked(configuration: Configuration, stop: threading.Event, wait
         if problems or not found.unreachable:
             for warning in [*found.warnings, *map(str, found.awaited)]:
                 log.warning("%s", warning)
+            if warnings is not None:
+                warnings += found.warnings
             return problems
         unreachable = "; ".join(problem.problem for problem in found.unreachable)
         waiting.waiting_for = f"{unreachable} (since {since})"

@@ -66,6 +66,10 @@ class Child:
     def connector(self) -> str | None:
         return None if self.configuration is None else self.configuration.connector.name
 
+    @property
+    def has_committed(self) -> bool:
+        return self.own and self.status is not None and self.status.delivery.commits > 0
+
     def say_no_more(self) -> None:
         self.words.put(None)
 

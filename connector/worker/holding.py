@@ -19,8 +19,10 @@ class Target(Enum):
     STOPPED = "STOPPED"
 
 
-def held_reason(name: str, target: Target, last: Iterable[WorkerStatus], now_ms: int) -> str:
-    """Why it is not read, and until when nothing is lost by that."""
+def held_reason(
+    name: str, target: Target, last: Iterable[WorkerStatus], now_ms: int, unheard: str | None = None
+) -> str:
+    """Why it is not read, and until when nothing is lost by that. ``unheard``: by whom it is read all the same."""
     ends = [
         (table.position_ms + 1000 * table.log_ttl_seconds, which)
         for status in last
@@ -28,6 +30,8 @@ def held_reason(name: str, target: Target, last: Iterable[WorkerStatus], now_ms:
         if table.position_ms and table.log_ttl_seconds
     ]
     text = f"connector {name} is {target.value} by request"
+    if unheard is not None:
+        return f"{text}; {unheard}"
     if not ends:
         return text
     end, table = min(ends)

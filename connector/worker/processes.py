@@ -1,7 +1,8 @@
 """All processes of a group, each with its tasks: whichever is asked answers for all of them.
 
 In: the connectors of this process, as the API shows them; the status topic, where each process says its own. Out: all
-of them together, in the same order wherever it is asked. A process that says nothing for a while is gone.
+of them together, in the same order wherever it is asked. A process that says nothing for a while is gone, unless its
+workers still report there: then it hangs, and obeys nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from connector.rest import ConnectorView, ConnectState, Instance
 from connector.secrets import scrubbed
 from connector.worker.departed import Departed
 from connector.worker.settings import kafka_clients, status_spec
+from connector.worker.signs_of_life import SignsOfLife
 from connector.worker.status_topic import words_producer
 from connector.worker.unlike import Unlike
 
@@ -37,6 +39,8 @@ LOOK_SECONDS = 0.5
 # Said again, though nothing has changed; a process that was not heard for several times as long is gone.
 REPEAT_SECONDS = 3.0
 GONE_SECONDS = 10.0
+# Until then it is known whether its workers go on.
+SILENT_SECONDS = 6.0
 # What we say ourselves comes back within that, unless Kafka is away, or we stood still: of others we hear as little.
 ECHO_SECONDS = REPEAT_SECONDS + 2.0
 # Clocks of machines differ; what is older than that, and all that is heard of a process, was said by one that ended
@@ -65,12 +69,13 @@ _HELD: set[ConnectState] = {"STOPPED", "PAUSED"}
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One of them, at a time. ``id`` is unique among those that run."""
+    """One of them, at a time. ``id`` is unique among those that run. ``workers``: the names of those that report."""
 
     id: str
     started_ms: int
     at_ms: int
     connectors: tuple[ConnectorView, ...]
+    workers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +165,8 @@ class Processes:
         self._name = configuration.worker.status.name
         self._topic = SmallTopic(self._clients, status_spec(configuration), configuration.group)
         self._others: dict[str, tuple[Process, float]] = {}
+        self._signs = SignsOfLife(configuration, monotonic)
+        self._hanging: Mapping[str, str] = {}
         self._unlike = Unlike()
         self._departed = Departed(self._clients, configuration)
         self._make_due: float | None = None
@@ -171,11 +178,12 @@ class Processes:
         own: Callable[[], Sequence[ConnectorView]],
         ending: threading.Event,
         deleted: Callable[[], Collection[str]] = tuple,
+        workers: Callable[[], Collection[str]] = tuple,
     ) -> None:
-        """``own`` and ``deleted``, connectors that were deleted just now, are called in another thread too. The end is
-        said when ``ending`` is set: while workers end, and not after, so that a broker that is away takes no time of
-        its own."""
-        self._own, self._deleted = own, deleted
+        """``own``, ``deleted``, connectors that were deleted just now, and ``workers``, the names of ours, are called
+        in another thread too. The end is said when ``ending`` is set: while workers end, and not after, so that a
+        broker that is away takes no time of its own."""
+        self._own, self._deleted, self._own_workers = own, deleted, workers
         self._ending = ending
         self._thread = threading.Thread(target=self._run, daemon=True, name="processes")
         self._thread.start()
@@ -192,17 +200,31 @@ class Processes:
 
     def others(self) -> list[Process]:
         """As they were heard last."""
-        now = self._monotonic()
-        if self._echoed is not None:
-            now = min(now, self._echoed + ECHO_SECONDS)
-        return [process for process, heard in list(self._others.values()) if now - heard < GONE_SECONDS]
+        return [
+            process for process, heard in list(self._others.values()) if self._is_there(heard) or self._hangs(process)
+        ]
+
+    def hanging(self) -> Mapping[str, str]:
+        """By connector: which process does not hear what is asked of it, and runs it all the same."""
+        return self._hanging
 
     def unlike(self) -> Mapping[str, str]:
         """By connector: who runs it by another configuration, and what that means."""
         return self._unlike.found
 
     def _process(self) -> Process:
-        return Process(self.id, self._started_ms, round(time.time() * 1000), tuple(self._own()))
+        now_ms, workers = round(time.time() * 1000), tuple(sorted(self._own_workers()))
+        return Process(self.id, self._started_ms, now_ms, tuple(self._own()), workers)
+
+    def _is_there(self, heard: float, seconds: float = GONE_SECONDS) -> bool:
+        now = self._monotonic()
+        if self._echoed is not None:
+            now = min(now, self._echoed + ECHO_SECONDS)
+        return now - heard < seconds
+
+    def _hangs(self, process: Process) -> bool:
+        """Whether workers of one that says nothing go on, as they do while it stands still."""
+        return self._signs.of_any(process.workers)
 
     def _run(self) -> None:
         announcer, due = _Announcer(self._clients, self._name, self._key(self.id)), 0.0
@@ -221,6 +243,7 @@ class Processes:
                     announcer.say(process)
                     self._departed.tick({view.name for view in process.connectors}, self._deleted())
                     self._unlike.look(process.connectors, [(each.id, each.connectors) for each in self.others()])
+                    self._look_for_those_that_hang()
             except CdcError as error:
                 said.clear()
                 log.debug("what other processes say is not heard: %s", error)
@@ -243,6 +266,22 @@ class Processes:
     def _key(self, id_: str) -> bytes:
         # No connector has an empty name: readers of workers' reports know it by that.
         return compact_json(["", {"group": self._group_id, "process": id_}])
+
+    def _look_for_those_that_hang(self) -> None:
+        silent = [
+            process for process, heard in list(self._others.values()) if not self._is_there(heard, SILENT_SECONDS)
+        ]
+        self._signs.look({process.id: process.workers for process in silent})
+        hanging = [process for process in silent if self._hangs(process)]
+        found = {
+            view.name: f"process {process.id} says nothing any more, hears of nothing, and its workers go on: see "
+            "whether it is stopped, or end it"
+            for process in hanging
+            for view in process.connectors
+        }
+        for text in sorted({*found.values()} - {*self._hanging.values()}):
+            log.warning("%s", text)
+        self._hanging = found
 
     def _hear(self, key: bytes, value: bytes | None) -> None:
         try:
@@ -279,16 +318,17 @@ class _Announcer:
     def __init__(self, clients: KafkaClients, topic: str, key: bytes) -> None:
         self._clients, self._topic, self._key = clients, topic, key
         self._producer: ReportingProducer | None = None
-        self._said: tuple[ConnectorView, ...] | None = None
+        self._said: Process | None = None
         self._due = 0.0
 
     def say(self, process: Process) -> None:
         now = time.monotonic()
-        if process.connectors == self._said and now < self._due:
+        same = self._said is not None and process == replace(self._said, at_ms=process.at_ms)
+        if same and now < self._due:
             return
         self._due = now + REPEAT_SECONDS
         self._write(compact_json(scrubbed(_DOCUMENT.dump_python(process, mode="json"))))
-        self._said = process.connectors
+        self._said = process
 
     def close(self) -> None:
         if self._producer is None:

@@ -9,7 +9,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -41,6 +41,10 @@ SILENT_MS = 8_000
 STALE_MS = 15_000
 # What was said by so much later than now was said by a clock that is right.
 CLOCKS_APART_MS = 2_000
+# A process speaks every three seconds: one with a wrong clock says something else by then, a killed one nothing.
+AGAIN_SECONDS = 4.0
+# Of who was killed a word is kept for a day.
+KEPT_MS = 86_400_000
 
 
 class _RunBy(NamedTuple):
@@ -58,8 +62,11 @@ def status_report(configuration: Configuration) -> StatusReport:
     snapshots: dict[str, SnapshotStatus] = {}
     unread: list[str] = []
     with clients.named():
-        said = _said(clients, configuration)
-        now = int(time.time() * 1000)
+        said, now = _said(clients, configuration), int(time.time() * 1000)
+        before = None
+        if _says_what_may_be_old(said, configuration, now):
+            time.sleep(AGAIN_SECONDS)
+            before, said, now = said, _said(clients, configuration), int(time.time() * 1000)
         workers = tuple(_workers(_last_words(said, configuration), now))
         try:
             positions, last = Positions(configuration).stored_with_snapshots()
@@ -77,7 +84,7 @@ def status_report(configuration: Configuration) -> StatusReport:
     present = [worker for worker in workers if not worker.stale]
     names = [str(table) for table in configuration.connector.reading.tables]
     left = _left_behind(workers, in_slots, now)
-    run_by = [*_processes(said, configuration, now)]
+    run_by = [*_processes(said, configuration, now, before)]
     given_up = next((each.why or "no reason is known" for each in run_by if each.state == "FAILED"), None)
     held = next((each.state for each in run_by if each.state in _HELD), None) if not present else None
     # Nobody is to take over what was asked to stand still.
@@ -111,6 +118,17 @@ def reported_workers(configuration: Configuration) -> tuple[ReportedWorker, ...]
     with clients.named():
         words = _last_words(_said(clients, configuration), configuration)
         return tuple(_workers(words, int(time.time() * 1000)))
+
+
+def ages_of(configuration: Configuration, names: Collection[str]) -> dict[str, int]:
+    """Milliseconds since each of these workers reported, of whichever connector it is."""
+    clients = kafka_clients(configuration)
+    with clients.named():
+        said, found = _said(clients, configuration), dict[str, WorkerStatus]()
+    for key, value in said.items():
+        _take(None, key, value, found, names)
+    now = int(time.time() * 1000)
+    return {name: _age(status, now) for name, status in found.items()}
 
 
 def _workers(words: Iterable[WorkerStatus], now: int) -> list[ReportedWorker]:
@@ -293,29 +311,68 @@ def _last_words(said: Mapping[bytes | None, bytes | None], configuration: Config
     return [found[name] for name in sorted(found)]
 
 
-def _processes(said: Mapping[bytes | None, bytes | None], configuration: Configuration, now: int) -> Iterator[_RunBy]:
-    """Those that run it, or would: where there are no workers, nobody else can say why. See `Processes`."""
+def _processes(
+    said: Mapping[bytes | None, bytes | None],
+    configuration: Configuration,
+    now: int,
+    before: Mapping[bytes | None, bytes | None] | None = None,
+) -> Iterator[_RunBy]:
+    """Those that run it, or would: where there are no workers, nobody else can say why. See `Processes`. ``before``:
+    what was said a while ago; who says something else is there, whatever time it is where he is."""
+    for key, at, word in _words_of_processes(said, configuration):
+        if _is_of_now(now - at) or (before is not None and key in before and before[key] != said[key]):
+            yield word
+
+
+def _says_what_may_be_old(said: Mapping[bytes | None, bytes | None], configuration: Configuration, now: int) -> bool:
+    """Whether a process says more than that it runs, at a time that is not now: it was killed then, or has another
+    clock."""
+    return any(
+        not _is_of_now(now - at) and abs(now - at) < KEPT_MS and (word.why is not None or word.state != "RUNNING")
+        for _, at, word in _words_of_processes(said, configuration)
+    )
+
+
+def _is_of_now(age: int) -> bool:
+    return -CLOCKS_APART_MS <= age <= STALE_MS
+
+
+def _words_of_processes(
+    said: Mapping[bytes | None, bytes | None], configuration: Configuration
+) -> Iterator[tuple[bytes | None, int, _RunBy]]:
+    """By the keys of those who say so, and when they did by their own clocks."""
     for key, value in said.items():
         with contextlib.suppress(TypeError, ValueError, LookupError, AttributeError):  # of somebody else
             name, who = parse_json(key or b"")
             if name != "" or who["group"] != configuration.worker.group_id or value is None:
                 continue
             process = parse_json(value)
-            if now - process["at_ms"] > STALE_MS:
-                continue
             for view in process["connectors"]:
                 if view["name"] == configuration.connector.name:
                     why = view["instance"]["trace"]
-                    yield _RunBy(str(view["instance"]["state"]), None if why is None else str(why))
+                    yield (
+                        key,
+                        int(process["at_ms"]),
+                        _RunBy(str(view["instance"]["state"]), None if why is None else str(why)),
+                    )
 
 
-def _take(connector: str, key: bytes | None, value: bytes | None, found: dict[str, WorkerStatus]) -> None:
+def _take(
+    connector: str | None,
+    key: bytes | None,
+    value: bytes | None,
+    found: dict[str, WorkerStatus],
+    names: Collection[str] | None = None,
+) -> None:
+    """``connector`` and ``names`` of workers: None, if any is to be taken."""
     try:
         name, who = parse_json(key or b"[0,0]")
+        if connector not in (None, name) or not isinstance(who, dict) or not isinstance(who.get("worker"), str):
+            return
+        if names is not None and who["worker"] not in names:
+            return
         status = parse_json(value) if value is not None else None
     except (TypeError, ValueError):
-        return
-    if name != connector or not isinstance(who, dict) or not isinstance(who.get("worker"), str):
         return
     if status is None:
         found.pop(who["worker"], None)

@@ -17,6 +17,7 @@ from connector.worker.aging import aged, of_owners
 from connector.worker.child import Child
 from connector.worker.elsewhere import Elsewhere
 from connector.worker.holding import Target, held_reason
+from connector.worker.kept_topics import KeptTopics
 from connector.worker.order import WorkerOrder
 from connector.worker.state import State
 from connector.worker.status_document import ConnectorStatus, Liveness, RunningWorker, ServiceStatus, WorkerStatus
@@ -44,6 +45,7 @@ class Service:
         self._about = About()
         self.background = Background(monotonic)
         self.elsewhere = Elsewhere(monotonic)
+        self.kept_topics = KeptTopics(monotonic)
         #: What is told by any thread, as are ``tenants`` and ``children``: they are replaced as a whole, never changed.
         self.orders = list(orders)
         self.tenants = {order.configuration.group: Tenant(order.configuration.connector.name) for order in self.orders}
@@ -92,7 +94,7 @@ class Service:
         """Connectors, by their groups, that were asked not to run, with what is to be said of that."""
         now = round(time.time() * 1000)
         return {
-            group: held_reason(tenant.name, tenant.target, self._last_words(group), now)
+            group: held_reason(tenant.name, tenant.target, self._last_words(group), now, tenant.unheard)
             for group, tenant in list(self.tenants.items())
             if tenant.target is not Target.RUNNING and tenant.over is None
         }

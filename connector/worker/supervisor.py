@@ -22,6 +22,7 @@ from connector.worker.aging import with_lags
 from connector.worker.child import Child, end_in_order, instruct, signal_name, started, stop_all
 from connector.worker.initial_only import status_behind_snapshots
 from connector.worker.instructions import LogLevel, ReadTables
+from connector.worker.kept_topics import KEPT
 from connector.worker.messages import (
     BlockedMessage,
     EndMessage,
@@ -96,6 +97,8 @@ class Supervisor(Service):
         self.shared: SharedState | None = None
         #: By connector: what other processes make of it by another configuration. Asked often.
         self.unlike: Callable[[], Mapping[str, str]] = dict
+        #: By connector: which other process hears nothing, and runs it all the same. Asked often.
+        self.hanging: Callable[[], Mapping[str, str]] = dict
         self._levels: dict[str, LogLevel] = {}
         #: By workers of connectors that are defined anew: who comes in their place.
         self._heirs: dict[int, int] = {}
@@ -230,15 +233,21 @@ class Supervisor(Service):
         for child in self.children.values():
             if child.renewed:
                 self._cut_off(child)
-            silent = self._silence(child.heard)
+            # Who is asked to end in the middle of its start has as long for that as any other.
+            heard = (
+                child.heard if child.ending_since in (None, math.inf) else max(child.heard, child.ending_since or 0.0)
+            )
+            silent = self._silence(heard)
             patience = ENDING_SECONDS if child.renewed else SILENT_SECONDS if child.own else STARTING_SECONDS
             if child.waiting is None and silent >= patience:
                 silence = f"no report for more than {patience:.0f} s (pid {child.pid})"
                 self.background.task(REPORTS, f"worker {child.index}").is_now(silence)
         self.elsewhere.look(self._silent())
-        unlike = self.unlike()
+        for topic, why in self.kept_topics.look(self.configurations()).items():
+            self.background.task(KEPT, f"topic {topic}").is_now(why)
+        unlike, hanging = self.unlike(), self.hanging()
         for tenant in self.tenants.values():
-            tenant.unlike = unlike.get(tenant.name)
+            tenant.unlike, tenant.unheard = unlike.get(tenant.name), hanging.get(tenant.name)
         if self.shared is not None:
             # Who has no right to it was told so, and runs what files say; without files there would be nothing to run.
             needless = self.shared.forbidden and not self._lasting
@@ -265,8 +274,9 @@ class Supervisor(Service):
                         tenant.forget_ends()
                     self._last_end.pop(child.index, None)
                     self._kills.pop(child.index, None)
-                    self._ends.pop(child.index, None)
-                elif status.state is State.RUNNING and time.monotonic() - child.started >= WELL_SECONDS:
+                    if child.index in self._ends:
+                        self._ends[child.index].count = 0
+                if status.state is State.RUNNING and time.monotonic() - child.started >= WELL_SECONDS:
                     self._ends.pop(child.index, None)  # it may own no slot, and commit nothing
                 begins = not child.own
                 child.status, child.status_at, child.own = with_lags(status, child.status), child.heard, True
@@ -312,9 +322,10 @@ class Supervisor(Service):
         if tenant.over is not None:
             return None
         ends = self._ends.setdefault(child.index, Ends())
+        brief = child.has_committed and time.monotonic() - child.started < WELL_SECONDS
         if code < 0:
             killed = f"killed by signal {-code} ({signal_name(-code)})"
-            ends.ended(killed)
+            ends.ended(killed, brief=brief)
             kills = self._kills[child.index] = self._kills.get(child.index, 0) + 1
             cause = f"{killed}, {kills} times in a row" if kills > 1 else killed
             self._last_end[child.index] = cause
@@ -331,7 +342,7 @@ class Supervisor(Service):
             log.error("%d workers in a row ended for the same reason: %s", in_a_row, cause)
             return 1
         # Each start and end of one takes slots from those that work.
-        self.due[child.index] = time.monotonic() + _restart_pause(max(in_a_row, ends.ended(cause)))
+        self.due[child.index] = time.monotonic() + _restart_pause(max(in_a_row, ends.ended(cause, brief=brief)))
         return None
 
     def _bequeath(self, index: int) -> None:

@@ -54,20 +54,28 @@ class Preparation:
 
 @dataclass(slots=True)
 class Ends:
-    """How often in a row workers ended for one cause: one of them, or those of a connector."""
+    """How often in a row workers ended for one cause: one of them, or those of a connector. ``count``: without a commit
+    since; ``brief``: soon after they had begun and committed something, as where memory is enough for that much."""
 
     cause: str = ""
     count: int = 0
+    brief: int = 0
 
-    def ended(self, cause: str) -> int:
-        """How often they have by now."""
-        self.count, self.cause = self.count + 1 if cause == self.cause else 1, cause
+    def ended(self, cause: str, *, brief: bool = False) -> int:
+        """How often they have by now, without a commit."""
+        if cause != self.cause:
+            self.cause, self.count, self.brief = cause, 0, 0
+        self.count, self.brief = self.count + 1, self.brief + brief
         return self.count
 
     @property
     def crashing(self) -> str | None:
         """Why they end again and again. They are started again all the same."""
-        return self.cause if self.count >= CRASH_LOOP else None
+        if self.count >= CRASH_LOOP:
+            return self.cause
+        if self.brief >= CRASH_LOOP:
+            return f"{self.cause}, {self.brief} times soon after it had begun and committed something"
+        return None
 
 
 @dataclass(slots=True)
@@ -85,6 +93,8 @@ class Tenant:
     unheeded: str | None = None
     #: Which other processes run it by another configuration.
     unlike: str | None = None
+    #: Which other process hears nothing of what is asked.
+    unheard: str | None = None
     target: Target = Target.RUNNING
     #: How often it was given up, without a commit since; when it is looked at again.
     _looks: int = 0

@@ -122,7 +122,10 @@ def test_whether_a_missing_table_was_read_is_waited_for(monkeypatch: pytest.Monk
     monkeypatch.setattr(checks, "FIRST_PAUSE", 0.0)
     monkeypatch.setattr(checks, "_checked", lambda *_: answers.pop(0))
     monkeypatch.setattr(checks, "marks_now", lambda *_: Noted(25, frozenset({B})))
-    assert checks.wait_until_checked(loaded(ALL), threading.Event(), Shown()) == [] and not answers
+    answers[-1].warnings.append("something is as it should not be")
+    warnings = list[str]()
+    assert checks.wait_until_checked(loaded(ALL), threading.Event(), Shown(), warnings) == [] and not answers
+    assert warnings == ["something is as it should not be"], "for the status: what is logged at the start is not read"
 
 
 def test_that_kafka_does_not_tell_is_no_word_that_a_table_was_never_read(monkeypatch: pytest.MonkeyPatch) -> None:

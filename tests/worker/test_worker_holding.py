@@ -42,3 +42,9 @@ def worker(**positions: tuple[int, int]) -> WorkerStatus:
 )
 def test_the_log_does_not_wait(workers: list[WorkerStatus], said: str) -> None:
     assert held_reason("shop", Target.PAUSED, workers, NOW).endswith(said)
+
+
+def test_who_does_not_hear_of_it_is_told_in_place_of_what_expires() -> None:
+    """Its workers have all slots, and deliver."""
+    said = held_reason("shop", Target.PAUSED, [worker(a=(0, DAY))], NOW, "process other hears of nothing")
+    assert said == "connector shop is PAUSED by request; process other hears of nothing"

@@ -30,7 +30,7 @@ from tests.worker.test_worker_aging import said
 
 
 def begun(supervisor: Supervisor, index: int = 0) -> Child:
-    process: Any = SimpleNamespace(pid=7)
+    process: Any = SimpleNamespace(pid=7, kill=lambda: None)
     order = supervisor.orders[index]
     child = Child(index, process, order.configuration.group, order.configuration)
     supervisor.children[index] = child
@@ -74,6 +74,7 @@ def test_who_was_asked_to_end_says_nothing_more_and_is_not_missed_meanwhile() ->
     supervisor = Supervisor(["false"], [WorkerOrder(loaded(), 0)], monotonic=lambda: now)
     child = begun(supervisor)
     child.own = child.renewed = True
+    supervisor._look_after()
     now = PATIENCE_SECONDS + 1.0
     supervisor._look_after()
     assert not supervisor.background.failing()
@@ -174,3 +175,43 @@ def test_a_worker_that_runs_without_a_slot_is_not_failed_for_how_others_ended_be
     child.started -= WELL_SECONDS
     supervisor._take(child, idle)
     assert [state for state, _ in tasks(supervisor)] == ["RUNNING"]
+
+
+def test_a_worker_that_commits_once_and_ends_again_and_again_is_failed_and_started_as_soon_as_ever() -> None:
+    """It gets on, a little each time: memory is enough for that much, say."""
+    supervisor = Supervisor(["false"], [WorkerOrder(loaded(), index) for index in range(2)])
+
+    def commits_and_ends(seconds: float, number: int = signal.SIGKILL) -> float:
+        child = begun(supervisor)
+        child.started = time.monotonic() - seconds
+        supervisor._take(child, StatusMessage(status=said([0], delivery={"commits": 1})))
+        before = time.monotonic()
+        assert supervisor._ended(child, -number) is None
+        return supervisor.due[0] - before
+
+    for _ in range(2 * CRASH_LOOP):
+        assert commits_and_ends(WELL_SECONDS) < 0.1
+        assert tasks(supervisor)[0][0] != "FAILED", "that is once in a while"
+    for _ in range(CRASH_LOOP):
+        assert tasks(supervisor)[0][0] != "FAILED"
+        assert commits_and_ends(5.0) < 0.1
+    why = f"killed by signal 9 (SIGKILL), {CRASH_LOOP} times soon after it had begun and committed something"
+    assert tasks(supervisor)[0] == ("FAILED", why)
+    [connector] = supervisor.status().connectors.values()
+    assert connector.crashing_workers == {0: why}
+    commits(supervisor, 0)
+    assert tasks(supervisor)[0][0] == "RUNNING", "it has been there for a while"
+
+
+def test_who_is_asked_to_end_in_the_middle_of_its_start_has_as_long_for_that_as_others() -> None:
+    now = 100.0
+    supervisor = Supervisor(["false"], [WorkerOrder(loaded(), 0)], monotonic=lambda: now)
+    child = begun(supervisor)
+    child.heard, now = now, now + 2 * ENDING_SECONDS
+    supervisor._look_after()
+    child.renewed = True
+    supervisor._look_after()
+    assert not supervisor.background.failing(), "a start may take a minute"
+    now += ENDING_SECONDS - 1.0
+    supervisor._look_after()
+    assert not supervisor.background.failing()

@@ -9,7 +9,8 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import wait
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from connector.worker.log_levels import levels, set_level
 from connector.worker.processes import Process, Processes, Task, as_known_here, process_id, tasks_of, together
 from connector.worker.reports import status_report
 from connector.worker.settings import kafka_clients, status_spec
+from connector.worker.signs_of_life import SignsOfLife
 from connector.worker.state import State
 from embedded import ports
 from embedded.kafka import EmbeddedKafka
@@ -259,6 +261,49 @@ def test_who_is_not_heard_while_kafka_is_away_is_not_taken_for_gone() -> None:
     assert pass_by(600) == ["other"], "nobody is heard"
     assert pass_by(8, "one") == ["other"], "Kafka is there again"
     assert pass_by(8, "one") == [], "and he is not"
+
+
+def test_one_that_hangs_is_there_as_long_as_its_workers_go_on(caplog: pytest.LogCaptureFixture) -> None:
+    """They deliver, whatever is asked of their connector meanwhile: that is obeyed when it hears again."""
+    worker, now, reported, looks = loaded(worker={"group.id": "g"}), [0.0], dict[str, float](), list[float]()
+
+    def ages(_: object, names: Collection[str]) -> dict[str, int]:
+        looks.append(now[0])
+        return {name: round(1000 * (now[0] - at)) for name, at in reported.items() if name in names}
+
+    one = Processes(worker, "one", lambda: now[0])
+    one._signs = SignsOfLife(worker, lambda: now[0], ages)
+
+    def other(at: int, *workers: str) -> None:
+        word = Process("other", 1, round(time.time() * 1000) + at, (view("b:1", "RUNNING", "RUNNING"),), workers)
+        one._hear(one._key("other"), TypeAdapter(Process).dump_json(word))
+
+    def pass_by(seconds: int, *going: str) -> int:
+        """For how many of them it was there."""
+        there = 0
+        for _ in range(seconds):
+            now[0] += 1.0
+            one._hear_ourselves()
+            reported.update(dict.fromkeys(going, now[0]))
+            one._look_for_those_that_hang()
+            if one._signs._look is not None:
+                wait([one._signs._look], 60)
+            there += bool(one.others())
+        return there
+
+    other(0, "shop-w")
+    assert pass_by(60, "shop-w", "shop-of-somebody-else") == 60
+    hung = "process other says nothing any more, hears of nothing, and its workers go on"
+    assert one.hanging()["shop"].startswith(hung) and caplog.text.count(hung) == 1
+    other(1, "shop-w")
+    looks.clear()
+    assert pass_by(5, "shop-w") == 5 and not one.hanging() and not looks, "it hears again"
+    assert pass_by(60, "shop-w") == 60 and one.hanging()
+    assert pass_by(60) in (9, 10) and not one.hanging(), "all of it has ended"
+    looks.clear()
+    assert pass_by(60) == 0 and not looks, "nobody looks for it for ever"
+    other(2)
+    assert pass_by(60, "shop-w") == 9, "of a version that does not tell its workers"
 
 
 def states(url: str, name: str) -> list[tuple[str, str]]:

@@ -178,6 +178,35 @@ def test_what_a_process_says_of_the_connector_is_known(
     assert [*_processes(dict([said]), configuration, 100_000)] == found
 
 
+@pytest.mark.parametrize("hours", [-5, 5])
+def test_a_process_whose_clock_is_wrong_is_heard_and_one_that_was_killed_is_not(
+    hours: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both say when they said it by their own clocks alone."""
+    configuration = load({**BASE, **JSON, "name": "orders"}, {**WORKER, "group.id": "workers"})
+    looks, now = list[int](), int(time.time() * 1000)
+
+    def said(*_: object) -> dict[bytes, bytes]:
+        looks.append(0)
+        there = of_process(now=now + hours * 3_600_000 + len(looks) * 3_000, process="there", trace="no such table")
+        gone = of_process(now=now + hours * 3_600_000, process="gone", state="PAUSED", trace=None)
+        return dict([there, gone] if is_there else [gone])
+
+    monkeypatch.setattr(reports, "_said", said)
+    monkeypatch.setattr(reports, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(Positions, "stored_with_snapshots", lambda _: ([], {}))
+    is_there = True
+    report = status_report(configuration)
+    assert (report.state, report.given_up) == (State.FAILED, "no such table")
+    is_there = False
+    report = status_report(configuration)
+    assert (report.state, report.target) == (State.STOPPED, "RUNNING")
+    looks.clear()
+    now = 0
+    status_report(configuration)
+    assert len(looks) == 1, "what is older than a day nobody waits for"
+
+
 @pytest.mark.parametrize(
     ("states", "state", "given_up", "target", "waiting_for"),
     [
