@@ -129,6 +129,8 @@ class ChangeReader:
             owner="reader",
             confidence_ms=self._settings.confidence_ms,
             grace_ms=self._settings.grace_ms,
+            # What lies behind is not read: whoever goes on from the checkpoint would take it for handed out.
+            until_ms=self._until_ms,
         )
         self._chores = Chores(self._events.put)
         self._watch = Watch(
@@ -255,8 +257,7 @@ class ChangeReader:
 
     def deliver(self, read: Read, batches: Sequence[Batch]) -> int:
         """Called by `Reading`."""
-        until = self._until_ms
-        self._ready.extend(batch for batch in batches if until is None or micros_of(batch.time) < until * 1000)
+        self._ready.extend(batches)
         return len(batches)
 
     def give_up(self, read: Read, batch: Batch, reason: str) -> bool:

@@ -46,7 +46,7 @@ class Planner:
     """``owner`` is this process's ``client.id``, written into the marks; ``slots`` the P that rules (see
     `noted_slots`). ``voids`` counts how often reads were taken back. With ``initial_snapshot`` a table that is started
     gets a snapshot, with ``snapshot_start``, the name of this start of the connector, every one, and with
-    ``snapshot_when_needed`` one of which changes expired unread."""
+    ``snapshot_when_needed`` one of which changes expired unread. Nothing from ``until_ms`` on is read."""
 
     def __init__(
         self,
@@ -60,6 +60,7 @@ class Planner:
         initial_snapshot: bool = False,
         snapshot_start: str | None = None,
         snapshot_when_needed: bool = False,
+        until_ms: int | None = None,
     ) -> None:
         self.book = SlotBook(slots, owner)
         self.voids = 0
@@ -76,6 +77,7 @@ class Planner:
             plan = TableReader(table, self.book, confidence_ms, lookback_ms, grace_ms, initial_snapshot)
             plan.snapshots.start, plan.snapshots.when_needed = snapshot_start, snapshot_when_needed
             plan.snapshots.hears_from, plan.snapshots.hears = self._hears_from, self._hears
+            plan.until_ms = until_ms
             # One list for all of them: it is looked at in every round.
             plan.snapshots.events = self._events
             return plan

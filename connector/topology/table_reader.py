@@ -140,6 +140,8 @@ class TableReader(TableState):
         if limit is None:
             return []
         self.last_limit = limit
+        if limit == self.until_ms:
+            narrowest = 1  # nothing more is to come
         reads: list[Read] = []
         while self._heap and len(reads) < count and self._heap[0][0] + narrowest <= limit:
             at, _, state = heapq.heappop(self._heap)

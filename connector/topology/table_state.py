@@ -43,7 +43,7 @@ class TableState:
     A group more than ``laggard_ms`` behind does not hold the mark of its slot back, as long as the streams that then
     need a position of their own are no more than ``laggard_streams``, or a tenth of the slot's. ``grace_ms`` after its
     end a closed stream is looked at once more, and for the last time after ``last_look`` times as long; every
-    ``search_ms`` somebody asks whether that is due.
+    ``search_ms`` somebody asks whether that is due. ``until_ms``: nothing from there on is read at all.
 
     ``oldest_mark``: of all slots, seen when nothing but the time was there to move one; None: look at each.
     ``silent_to``: where the least of the silent groups stands, as long as all are.
@@ -68,6 +68,7 @@ class TableState:
         self.book = book
         self.confidence_ms = confidence_ms
         self.lookback_ms = lookback_ms
+        self.until_ms: int | None = None
         self.home = home_slot(table, book.slots)
         self.lineage = Lineage(table, book.slots)
         self.polled_at: int | None = None
@@ -142,7 +143,8 @@ class TableState:
         # A poll that started "later than now" was timed by a clock that has since stepped back: it vouches for nothing.
         if self.polled_at is None or self.polled_at > now or self.anew:
             return None
-        return min(now - self.confidence_ms, self.polled_at - self.confidence_ms // 4)
+        limit = min(now - self.confidence_ms, self.polled_at - self.confidence_ms // 4)
+        return limit if self.until_ms is None else min(limit, self.until_ms)
 
     def knows_enough(self, slot: int) -> bool:
         """What we know of the stream sets suffices to go on where the slot's mark stands.

@@ -20,6 +20,7 @@ from tests.spark_jobs import test_landing_definitions as landed
 from tests.spark_jobs import test_landing_publishing as publishing
 from tests.topology import test_topology_followers as following
 from tests.topology import test_topology_offsets as offsets
+from tests.topology import test_topology_planner as planning
 from tests.topology import test_topology_starts as starts
 from tests.topology import test_topology_tenure as tenures
 from tests.worker import test_worker_pipeline as pipelines
@@ -35,12 +36,20 @@ PIPELINE = "connector/worker/pipeline.py"
 BOOK = "connector/topology/book.py"
 CLAIMS = "connector/topology/claims.py"
 COMMITS = "connector/topology/commits.py"
+TABLE_STATE = "connector/topology/table_state.py"
 PRODUCER = "connector/delivery/producer.py"
 SHAPE = "spark_jobs/model/shape.py"
 TENURE = "connector/topology/tenure.py"
 
 
 FOLLOWED = [
+    Mutant(
+        "a reader that ends at a time reads nothing from there on",
+        TABLE_STATE,
+        "        return limit if self.until_ms is None else min(limit, self.until_ms)\n",
+        "        return limit\n",
+        planning.test_nothing_is_read_beyond_the_end_that_was_asked_for_and_all_in_front_of_it_is,
+    ),
     Mutant(
         "of a slot that goes away nothing is known until it is followed",
         BOOK,

@@ -74,7 +74,7 @@ class Host:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.host_id = node.number
-        self.is_up = node.up
+        self.is_up, self.datacenter = node.up, "dc1"
         self.endpoint = Endpoint(f"10.0.0.{node.number + 1}")
 
     def __eq__(self, other: object) -> bool:

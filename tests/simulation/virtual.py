@@ -24,6 +24,9 @@ from tenacity import wait as waits
 
 from tests.simulation.scheduler import EPOCH, Scheduler, Task
 
+#: Whoever waits for less than the clock can tell would wait for ever: time passes by nothing else here.
+LEAST_SECONDS = 1e-6
+
 
 class Clock:
     """In place of `time`."""
@@ -125,6 +128,8 @@ class Queue:
         self._scheduler.wake(self._waiters)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        if timeout and timeout < LEAST_SECONDS:
+            timeout = LEAST_SECONDS
         if not self._scheduler.wait(lambda: bool(self._items), self._waiters, timeout if block else 0.0):
             raise real_queue.Empty
         return self._items.popleft()

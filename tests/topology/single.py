@@ -43,6 +43,7 @@ class Single:
         records: Iterable[OffsetsEntry] = (),
         owner: str = "me",
         initial_snapshot: bool = False,
+        until_ms: int | None = None,
     ) -> None:
         self.now = now
         self.planner = Planner(
@@ -53,6 +54,7 @@ class Single:
             lookback_ms=lookback_ms,
             grace_ms=GRACE,
             initial_snapshot=initial_snapshot,
+            until_ms=until_ms,
         )
         self.plan = self.planner.tables[TABLE]
         self.sets: dict[int, StreamSet] = {}

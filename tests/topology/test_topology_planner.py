@@ -384,3 +384,21 @@ def test_turns_are_taken_also_when_little_is_asked_for() -> None:
         planner.committed()
     reads = [planner.plan(2_000, 1)[0] for _ in range(9)]
     assert {name: sum(read.table == name for read in reads) for name in names} == dict.fromkeys(names, 3)
+
+
+def test_nothing_is_read_beyond_the_end_that_was_asked_for_and_all_in_front_of_it_is() -> None:
+    single = Single(FOUR, now=2_000, until_ms=5_000)
+    single.to(5_020)
+    reads = single.reads()
+    assert {read.limit for read in reads.values()} == {5_020 - CONFIDENCE}
+    for read in reads.values():
+        single.planner.finish(read)
+    single.to(20_000)
+    # However little is left: nothing more is to come.
+    narrow = single.planner.plan(single.now, 10, narrowest=300)
+    assert starts({read.streams[0]: read for read in narrow}) == dict.fromkeys((A, B, C, D), (4_980, 5_000))
+    for read in narrow:
+        single.planner.finish(read)
+    assert not single.reads()
+    single.commit(move_marks=True)
+    assert single.plan.mark_of(0).read_to == 5_000  # type: ignore[union-attr]
