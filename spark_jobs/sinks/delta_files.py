@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +18,7 @@ from spark_jobs.java_objects import file_system, file_text, hadoop_path, java_cl
 from spark_jobs.model import literal, quoted
 
 _INFORMATION, _NAMED_WITHIN = '"commitInfo"', 20
+_FILES = ('{"add":', '{"remove":')
 _COMMITTED = re.compile(r"[0-9]{20}\.(json|checkpoint)")
 
 
@@ -54,19 +56,46 @@ def last_transaction(session: SparkSession, path: str, application: str) -> int 
     return int(found.get()) if found.isDefined() else None
 
 
-def commit_metadata(session: SparkSession, path: str, at_most: int) -> Iterator[str]:
-    """What the writers of the newest commits have said in them, the newest first. From the log's own files: a statement
-    for it runs as a job."""
-    newest = _newest(session, path).version()
+@dataclass(frozen=True)
+class Commit:
+    """One of a table's log, by its file."""
+
+    version: int
+    text: str
+
+    def said(self) -> str | None:
+        """What its writer has said in it."""
+        told = self._information().get("userMetadata")
+        return told if isinstance(told, str) else None
+
+    def operation(self) -> str:
+        """What its writer calls it."""
+        return str(self._information().get("operation", "a commit"))
+
+    def changes_rows(self) -> bool:
+        """Whether there are others after it: files that were only made larger, or sorted, hold the same."""
+        files = (json.loads(line) for line in self.text.split("\n") if line.startswith(_FILES))
+        return any(part.get("dataChange") for line in files for part in line.values())
+
+    def _information(self) -> dict[str, Any]:
+        # Of all that a commit holds, what its writer says is one line, and mostly the first.
+        lines = (line for line in self.text.split("\n") if _INFORMATION in line[:_NAMED_WITHIN])
+        return next((dict(json.loads(line)["commitInfo"]) for line in lines), {})
+
+
+def newest_version(session: SparkSession, path: str) -> int:
+    return int(_newest(session, path).version())
+
+
+def newest_commits(session: SparkSession, path: str, at_most: int) -> Iterator[Commit]:
+    """The newest first. From the log's own files: a statement for it runs as a job."""
+    newest = newest_version(session, path)
     for version in range(newest, max(newest - at_most, -1), -1):
         commit = hadoop_path(session, f"{path}/_delta_log/{version:020}.json")
         if not file_system(session, commit).exists(commit):
             # A checkpoint stands for it and for all before it.
             return
-        text = file_text(session, commit)
-        # Of all that a commit holds, what its writer says is one line, and mostly the first.
-        told = (json.loads(line)["commitInfo"] for line in text.split("\n") if _INFORMATION in line[:_NAMED_WITHIN])
-        yield from (said for each in told if isinstance(said := each.get("userMetadata"), str))
+        yield Commit(version, file_text(session, commit))
 
 
 def _newest(session: SparkSession, path: str) -> Any:

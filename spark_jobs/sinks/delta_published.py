@@ -18,12 +18,14 @@ from pyspark.sql.types import StructType
 from connector.errors import LandingError
 from spark_jobs.model import literal, quoted
 from spark_jobs.sinks.delta_files import (
-    commit_metadata,
+    Commit,
     data_files,
     extent,
     give_properties,
     is_table,
     last_transaction,
+    newest_commits,
+    newest_version,
     properties_of,
 )
 from spark_jobs.sinks.sink import NOT_OURS, NOTE, LostRaceError, merge_text, note_text, noted_in, retried
@@ -37,6 +39,7 @@ RESERVED = frozenset(
 """Delta's own columns while it merges: of others of these names it says that they are ambiguous."""
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
 _COMMITS_LOOKED_AT = 200
+_SEEN = "seen"
 _LEAST_BYTES, _MOST_BYTES = 256 << 10, 128 << 20
 _PARTS = 250
 """About so many files a large table has after it was compacted."""
@@ -73,6 +76,7 @@ class DeltaPublisher:
         self.session = SparkSession(session.sparkContext, jsession.cloneSession())
         self.warehouse = warehouse
         self.retention_ms: int | None = None
+        self._seen: dict[str, int] = {}
         # What is merged is made once, by who asks for it: of tables that are being written.
         self.session.conf.set("spark.databricks.delta.merge.materializeSource", "none")
 
@@ -91,8 +95,21 @@ class DeltaPublisher:
         return schema
 
     def note(self, table: str) -> Mapping[str, Any] | None:
-        said = commit_metadata(self.session, self.path(table), _COMMITS_LOOKED_AT)
-        return next((noted for text in said if (noted := noted_in(text)) is not None), None)
+        commits = newest_commits(self.session, self.path(table), _COMMITS_LOOKED_AT)
+        return next((noted for commit in commits if (noted := _noted(commit)) is not None), None)
+
+    def changed_by_others(self, table: str) -> str | None:
+        self._seen[table] = newest_version(self.session, self.path(table))
+        known: int | None = None
+        for commit in newest_commits(self.session, self.path(table), _COMMITS_LOOKED_AT):
+            if known is not None and commit.version <= known:
+                break
+            noted = _noted(commit)
+            if noted is None and commit.changes_rows():
+                return f"{commit.operation()} in its version {commit.version}"
+            if noted is not None and known is None:
+                known = int(noted.get(_SEEN, commit.version))
+        return None
 
     def turn(self, table: str) -> int:
         if self.schema(table) is None:
@@ -151,6 +168,7 @@ class DeltaPublisher:
         note: Mapping[str, Any],
         turn: int,
     ) -> None:
+        note = self._with_seen(table, note)
         settings = {
             "spark.databricks.delta.commitInfo.userMetadata": note_text(note),
             "spark.databricks.delta.write.txnAppId": NOTE,
@@ -171,12 +189,17 @@ class DeltaPublisher:
             raise LostRaceError(f"{table} was published by another job meanwhile")
 
     def stay(self, table: str, note: Mapping[str, Any], turn: int) -> None:
-        there = self.schema(table)
+        note, there = self._with_seen(table, note), self.schema(table)
         assert there is not None
         writer = self.session.createDataFrame([], there).write.format("delta").mode("append")
         writer = writer.option("userMetadata", note_text(note)).option("txnAppId", NOTE)
         writer.option("txnVersion", str(turn)).save(self.path(table))
         self._check_noted(table, note)
+
+    def _with_seen(self, table: str, note: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Others may commit between the look at what they did and this: Delta takes both where they touch no file in
+        common, and the next look begins where this one did."""
+        return {**note, _SEEN: self._seen[table]} if table in self._seen else note
 
     def _check_noted(self, table: str, note: Mapping[str, Any]) -> None:
         """Delta leaves out, without a word, what has the number of a commit that is there."""
@@ -245,6 +268,11 @@ class DeltaPublisher:
         give_properties(self.session, self.path(table), _keeping(there, self.retention_ms))
         self.session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
         self.session.sql(f"VACUUM {self.relation(table)} RETAIN {older_than_ms / 3_600_000} HOURS")
+
+
+def _noted(commit: Commit) -> Mapping[str, Any] | None:
+    said = commit.said()
+    return None if said is None else noted_in(said)
 
 
 def _keeping(there: Mapping[str, str], retention_ms: int | None) -> dict[str, str]:

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain, pairwise
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -43,6 +44,8 @@ _RESERVED = frozenset(
 _COMMITS_LOOKED_AT = 200
 _MAIN, _BRANCH = "main", "scylla_cdc_"
 _TURN = "turn"
+_SAME_ROWS = "replace"
+"""What Iceberg calls the commits that compact."""
 _TIDIED_EVERY = 64
 """Publications leave a few small files each."""
 _MARGIN_MS = 60_000
@@ -75,6 +78,23 @@ class IcebergPublisher:
     def note(self, table: str) -> Mapping[str, Any] | None:
         found = self._noted(self._sink.loaded(table))
         return None if found is None else found[1]
+
+    def changed_by_others(self, table: str) -> str | None:
+        loaded = self._sink.loaded(table)
+        log = loaded.history()
+        places = range(log.size() - 1, max(log.size() - _COMMITS_LOOKED_AT, 0) - 1, -1)
+        newest_first = (loaded.snapshot(log.get(at).snapshotId()) for at in places)
+        for snapshot, earlier in pairwise(chain(newest_first, [None])):
+            if snapshot is None:
+                # It has expired.
+                return None
+            if earlier is not None and earlier.sequenceNumber() > snapshot.sequenceNumber():
+                return f"go back to its snapshot {snapshot.snapshotId()}"
+            if _note_of(snapshot) is not None:
+                return None
+            if snapshot.operation() != _SAME_ROWS:
+                return f"{snapshot.operation()} rows in its snapshot {snapshot.snapshotId()}"
+        return None
 
     def turn(self, table: str) -> int:
         found = self._noted(self._sink.loaded(table)) if self._sink.exists(table) else None
@@ -237,8 +257,7 @@ class IcebergPublisher:
         for _ in range(_COMMITS_LOOKED_AT):
             if snapshot is None:
                 return None
-            text = snapshot.summary().get(NOTE)
-            if text is not None and (noted := noted_in(text)) is not None:
+            if (noted := _note_of(snapshot)) is not None:
                 return int(snapshot.snapshotId()), noted
             parent = snapshot.parentId()
             snapshot = None if parent is None else loaded.snapshot(parent)
@@ -251,6 +270,11 @@ class IcebergPublisher:
             yield
         finally:
             self.session.conf.unset(_SNAPSHOT_PROPERTY)
+
+
+def _note_of(snapshot: Any) -> Mapping[str, Any] | None:
+    text = snapshot.summary().get(NOTE)
+    return None if text is None else noted_in(text)
 
 
 def _turn_of(found: tuple[int, Mapping[str, Any]] | None) -> int:

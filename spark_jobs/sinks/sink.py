@@ -106,6 +106,10 @@ class Publisher(Protocol):
     def note(self, table: str) -> Mapping[str, Any] | None:
         """What the last commit with a note says."""
 
+    def changed_by_others(self, table: str) -> str | None:
+        """What somebody else has done to the table's rows since the last commit with a note; None where that is
+        nothing, or other files with the same rows."""
+
     def turn(self, table: str) -> int:
         """The number of the last commit that had one; 0 if none had."""
 

@@ -51,7 +51,7 @@ class Publishing:
 
         def opened() -> PublishedTable | None:
             publisher = open_publisher(session, config, settings.publish_retention_ms)
-            return None if publisher is None else PublishedTable(publisher, landed)
+            return None if publisher is None else PublishedTable(publisher, landed, say)
 
         self._table = opened() if settings.publish_interval_ms else None
         #: How to look at what was published, where nothing is any more; and how far it goes.
@@ -86,7 +86,7 @@ class Publishing:
         segment = free_segment(restored, self._stand)
         if self._stand is None or self._stand.lineage != restored.known.lineage:
             return segment
-        self._behind = self._stand.segment < restored.segment - 1
+        self._behind = self._stand.segment < restored.segment - 1 or self._table.is_changed_by_others()
         if not self._stand.covers(restored.positions):
             # Published segments may have got rows that a paused job has appended late. None of them are merged: there,
             # only positions count that came in time.

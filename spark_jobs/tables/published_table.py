@@ -84,8 +84,11 @@ def free_segment(restored: Restored, stand: Stand | None) -> int:
 class PublishedTable:
     """The published double of one landed table."""
 
-    def __init__(self, publisher: Publisher, landed: LandedTable) -> None:
+    def __init__(
+        self, publisher: Publisher, landed: LandedTable, say: Callable[[str], None] = lambda text: None
+    ) -> None:
         self.publisher = publisher
+        self._say = say
         self._token = uuid.uuid4().hex
         self._turn: int | None = None
         self._untidied = _TIDIED_EVERY
@@ -126,6 +129,16 @@ class PublishedTable:
         # Asked of the rows themselves: a segment may have ended without any.
         return new is None or bool(new.fields) or self.landed.has_changes_beyond(stand.segment)
 
+    def is_changed_by_others(self) -> bool:
+        """Whether the rows are not those that were published, as somebody has restored others or written some."""
+        done = self.publisher.changed_by_others(self.name)
+        if done is not None:
+            self._say(
+                f"the published table {self.landed.name} is not as it was published: somebody else did {done}; it is "
+                "published anew as a whole, with the rows of the source"
+            )
+        return done is not None
+
     def publish(self, known: Known, stand: Stand | None, through: int, positions: Offsets) -> Stand:
         """Brings the table to everything landed up to the segment ``through``; ``LostRaceError`` if somebody else has
         published it since ``stand`` was asked for."""
@@ -137,7 +150,7 @@ class PublishedTable:
         note = {"lineage": now.lineage, "segment": through, "dropped": dropped, "at": at_s, "positions": places}
         note["by"] = self._token
         new = self._lacked(known, stand)
-        if stand is None or new is None:
+        if stand is None or new is None or self.is_changed_by_others():
             self._replace(layout, now, note)
         else:
             if new.fields:

@@ -386,3 +386,63 @@ def test_a_published_table_has_its_name_in_a_catalog(spark: SparkSession, way: W
     finally:
         spark.sql("DROP TABLE IF EXISTS spark_catalog.ks.t")
         spark.sql("DROP VIEW IF EXISTS ks.t__live")
+
+
+@pytest.mark.parametrize("sink", ["delta", "iceberg"])
+def test_what_others_do_to_the_rows_is_told_and_made_up_for(
+    spark: SparkSession, way: Way, sink: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows of restored partitions stayed as they were restored until somebody changed them in the source."""
+    way.config["sink"] = sink
+
+    def land(said: str, *changes: bytes) -> None:
+        produce(way.servers, [(way.data, value) for value in changes])
+        way.land(spark)
+        err = capsys.readouterr().err
+        assert (said in err) if said else "somebody else" not in err, err
+        rows = [tuple(row.values()) for row in read_elsewhere(f"{way.config['warehouse']}/ks/t", sink).to_pylist()]
+        assert sorted(rows, key=repr) == way.rows(spark) != []
+
+    land("", *(change("c", 1000, {"pk": pk, "ck": 1, "v": cell("a")}) for pk in range(3)))
+    published, _, _ = _published(spark, way)
+    session, relation = published.publisher.session, published.publisher.relation("ks/t")
+    if sink == "delta":
+        restore, told = f"RESTORE TABLE {relation} TO VERSION AS OF 0", "RESTORE in its version"
+        compact, deleted = f"OPTIMIZE {relation}", "DELETE in its version"
+    else:
+        first = session.sql(f"SELECT snapshot_id FROM {relation}.snapshots").collect()[0][0]
+        catalog = relation.partition(".")[0]
+        restore, told = (
+            f"CALL {catalog}.system.rollback_to_snapshot('ks.t', {first})",
+            f"go back to its snapshot {first}",
+        )
+        compact = f"CALL {catalog}.system.rewrite_data_files(table => 'ks.t', options => map('min-input-files', '1'))"
+        deleted = "rows in its snapshot"
+    land("", merged(2000, 0, 1, v="b"), change("d", 2000, {"pk": 1, "ck": 1}))
+    session.sql(restore)
+    land(told)
+    session.sql(compact)
+    land("", merged(3000, 0, 1, v="c"))
+    session.sql(f"DELETE FROM {relation} WHERE pk = 0")
+    land(deleted, merged(4000, 2, 1, v="d"))
+
+
+def test_what_others_do_while_a_publication_is_made_is_found_by_the_next(spark: SparkSession, way: Way) -> None:
+    """Delta takes two commits that touch no file in common."""
+    way.config["publish.interval.ms"] = 0
+    landed = LandedTable(spark, open_sink(spark, way.config), "ks", "t")
+    publisher = open_publisher(spark, way.config)
+    assert publisher is not None
+    published = PublishedTable(publisher, landed)
+    for time in (1000, 2000):
+        produce(way.servers, [(way.data, merged(time, 1, 1, v=f"at {time}"))])
+        way.land(spark)
+        restored, stand = landed.restore(), published.stand()
+        assert restored.known is not None
+        assert stand is None or not published.is_changed_by_others()
+        if stand is not None:
+            publisher.session.sql(f"INSERT INTO {publisher.relation('ks/t')} VALUES (7, 7, null, null, 'theirs')")
+            publisher.stay("ks/t", {"lineage": stand.lineage}, publisher.turn("ks/t") + 1)
+            assert published.is_changed_by_others(), "though the last commit is ours"
+        else:
+            published.publish(restored.known, stand, restored.segment - 1, restored.positions)
