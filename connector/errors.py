@@ -22,6 +22,7 @@ translate foreign errors into these at their border.
     │   ├── ForeignGroup            another consumer group runs this connector, or another offsets topic is used
     │   └── FatalDeliveryError      e.g. authorisation failed, message too large
     │       ├── ClockSetBack            what this process commits would look older than what it has committed
+    │       ├── ClockIsWrong            Kafka takes nothing of this machine, whose clock is hours away from others'
     │       └── Stranded                a client reaches nobody any more, where a new one reaches somebody
     ├── StillRunning            what asks for a connector's workers to have ended came too early: try again
     ├── LostClaim               the group took a slot away; nothing read for it may be delivered
@@ -144,6 +145,10 @@ class FatalDeliveryError(DeliveryError):
 
 class ClockSetBack(FatalDeliveryError):
     """What this process commits from now on looks older than what it has committed: another one goes on."""
+
+
+class ClockIsWrong(FatalDeliveryError):
+    """Kafka takes no records of this machine for its clock: those of others go on with its slots."""
 
 
 class Stranded(FatalDeliveryError):

@@ -6,7 +6,15 @@ from connector.delivery.asked_once import patiently
 from connector.delivery.batches import LARGEST_BATCH
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, no_bulk_client
 from connector.delivery.dead_letters import DeadLetter, dead_letter_record
-from connector.delivery.failures import NOT_OF_THE_TOPIC, RECORD_ERRORS, TOPIC_ERRORS, advice, describe, translated
+from connector.delivery.failures import (
+    CLOCK_ERRORS,
+    NOT_OF_THE_TOPIC,
+    RECORD_ERRORS,
+    TOPIC_ERRORS,
+    advice,
+    describe,
+    translated,
+)
 from connector.delivery.follow import Follower
 from connector.delivery.groups import GroupMember, group_members, listed_groups
 from connector.delivery.hanging_transactions import Field, Unseen
@@ -46,6 +54,7 @@ from connector.delivery.transaction import Delivery, DeliverySettings
 from connector.delivery.transactional_producer import TransactionalProducer, fence
 
 __all__ = [
+    "CLOCK_ERRORS",
     "LARGEST_BATCH",
     "NOT_OF_THE_TOPIC",
     "READ_COMMITTED",

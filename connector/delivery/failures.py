@@ -52,6 +52,9 @@ _CAUSES = {
     ),
 }
 
+# Errors that say that two machines' clocks are not the same; which of them is wrong a third one tells.
+CLOCK_ERRORS = frozenset({KafkaError.INVALID_TIMESTAMP})
+
 # Errors that belong to one record: the batch it stems from is poison.
 RECORD_ERRORS = frozenset(
     {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE, KafkaError.RECORD_LIST_TOO_LARGE}

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Sequence
 
 from connector.changes import Batch
 from connector.delivery import (
+    CLOCK_ERRORS,
     NOT_OF_THE_TOPIC,
     RECORD_ERRORS,
     TOPIC_ERRORS,
@@ -24,6 +25,7 @@ from connector.delivery import (
 )
 from connector.errors import (
     CdcError,
+    ClockIsWrong,
     ClockSetBack,
     FatalDeliveryError,
     LostClaim,
@@ -53,6 +55,9 @@ IDLE_MARK_SECONDS = 60.0
 IDLE_PART_OF_TTL = 10
 AFTER_ABORT_SECONDS = 0.2
 RENEW_PAUSE = (0.2, 10.0)
+
+# Servers that are set by NTP differ by less.
+WRONG_CLOCK_MS = 60_000.0
 
 # So many aborts follow each other at the shortest pause: a transaction that is too large is halved after each.
 HALVINGS = 20
@@ -352,7 +357,9 @@ class Transactions:
         if failure is None:
             return
         code, topic = failure.error.code(), failure.topic
-        if code in RECORD_ERRORS and batch is not None:
+        if code in CLOCK_ERRORS and (wrong := wrong_clock(self._clock.skew_ms)) is not None:
+            self._fatal = ClockIsWrong(wrong)
+        elif code in RECORD_ERRORS and batch is not None:
             self._pipeline.remember(batch, str(failure))
         elif code in TOPIC_ERRORS:
             self._topics.suspend(topic, advice(failure.error), refused=True)
@@ -405,3 +412,16 @@ class Transactions:
         self._task.failed(self._explained(error) if isinstance(error, CdcError) else error)
         self._renew_pause = min(RENEW_PAUSE[1], self._renew_pause * 2)
         self.renew(self._renew_pause)
+
+
+def wrong_clock(skew_ms: float) -> str | None:
+    """What is to be said where Kafka refuses records for their time, and ScyllaDB's time is another one as well; None,
+    if it is as ours: then the broker's is wrong, and every machine is refused."""
+    if abs(skew_ms) < WRONG_CLOCK_MS:
+        return None
+    # Without a figure: the same is said after every start.
+    where = "ahead of" if skew_ms < 0 else "behind"
+    return (
+        f"Kafka takes no records of this machine for their time, and its clock is {where} ScyllaDB's by more than a "
+        "minute: set it right (NTP); other machines have its slots meanwhile"
+    )

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
-from connector.errors import TransactionAborted
+from connector.errors import ClockIsWrong, TransactionAborted
 from connector.offsets_entry import OffsetsEntry
 from connector.source import Background
 from connector.worker import transactions
@@ -41,14 +42,13 @@ class _Tables(dict[Any, Any]):
         """An abort."""
 
 
-def test_a_worker_without_changes_soon_shows_that_it_delivers_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rebalance had taken its last transaction back, and its changes went to another worker with their slot."""
-    monkeypatch.setattr(transactions, "MARKS_SECONDS", 0.0)
-    single, kafka, background = Single(tablets(1_000, WHOLE)), _Kafka(), Background()
+def transactions_of(kafka: _Kafka, single: Single, background: Background, skew_ms: float = 0.0) -> Transactions:
     anything: Any = SimpleNamespace(
         now_ms=lambda: single.now,
+        skew_ms=skew_ms,
         owned=frozenset({0}),
         suspended_topics=(),
+        topics=(),
         committed=lambda: None,
         aborted=lambda: None,
         take=lambda: (),
@@ -56,7 +56,7 @@ def test_a_worker_without_changes_soon_shows_that_it_delivers_again(monkeypatch:
     )
     delivery: Any = kafka
     tables: Any = _Tables()
-    worker = Transactions(
+    return Transactions(
         delivery,
         single.planner,
         encoder=anything,
@@ -73,6 +73,13 @@ def test_a_worker_without_changes_soon_shows_that_it_delivers_again(monkeypatch:
         background=background,
     )
 
+
+def test_a_worker_without_changes_soon_shows_that_it_delivers_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rebalance had taken its last transaction back, and its changes went to another worker with their slot."""
+    monkeypatch.setattr(transactions, "MARKS_SECONDS", 0.0)
+    single, kafka, background = Single(tablets(1_000, WHOLE)), _Kafka(), Background()
+    worker = transactions_of(kafka, single, background)
+
     def a_second_later() -> int:
         """How many transactions were committed by then."""
         single.to(single.now + 1_000)
@@ -85,3 +92,29 @@ def test_a_worker_without_changes_soon_shows_that_it_delivers_again(monkeypatch:
     assert "changes are not delivered" in str(background.failing()[0])
     assert a_second_later() == 1 and not background.failing()
     assert a_second_later() == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "skew_ms", "ends"),
+    [
+        (KafkaError.INVALID_TIMESTAMP, -5 * 3_600_000.0, "is ahead of ScyllaDB's"),
+        (KafkaError.INVALID_TIMESTAMP, 5 * 3_600_000.0, "is behind ScyllaDB's"),
+        (KafkaError.INVALID_TIMESTAMP, -2_000.0, None),
+        (KafkaError.NOT_ENOUGH_REPLICAS, -5 * 3_600_000.0, None),
+    ],
+)
+def test_a_worker_on_a_machine_whose_clock_is_wrong_leaves_its_slots_to_others(
+    code: int, skew_ms: float, ends: str | None
+) -> None:
+    """It would keep them, as a good member of its group, and deliver nothing. Where the broker's clock is wrong, and
+    ScyllaDB's is as ours, the others would be refused as well."""
+    kafka: Any = _Kafka()
+    worker = transactions_of(kafka, Single(tablets(1_000, WHOLE)), Background(), skew_ms)
+    kafka.last_failure = SimpleNamespace(error=KafkaError(code), topic="offsets", record=None)
+    worker.recover(TransactionAborted("offsets: it was refused"))
+    if ends is None:
+        worker.commit_if_due()
+        return
+    for _ in range(2):
+        with pytest.raises(ClockIsWrong, match=ends):
+            worker.commit_if_due()
