@@ -120,6 +120,9 @@ class Cluster(Protocol):
     def given(self, connector: str) -> Mapping[str, str]:
         """The properties of a connector that came through the API, with all that is secret in them."""
 
+    def unheard(self, connector: str) -> str | None:
+        """Which process runs a connector and does not hear what is asked of it, in words."""
+
     def with_secrets(self, connector: str, config: Mapping[str, str]) -> dict[str, str]:
         """Properties that somebody was shown and sends back, with the secrets that he was not shown."""
 

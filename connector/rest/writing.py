@@ -48,7 +48,8 @@ def writing_routes(cluster: Cluster) -> list[Route]:
         """By the API, which alone can change it."""
         view = found_view(cluster, name, _missing(name))
         if not cluster.given(name):
-            raise Refused(409, _of_files(name, "another"))
+            unheard = cluster.unheard(name)
+            raise Refused(409, _of_files(name, "another") if unheard is None else f"Connector {name}: {unheard}")
         return view
 
     def changed(before: ConnectorView, config: dict[str, str]) -> Answer:
@@ -67,7 +68,9 @@ def writing_routes(cluster: Cluster) -> list[Route]:
         name = (property_text("name", body.get("name")) or "").strip(_BLANKS)
         config = _accepted(cluster, _named(name, properties(body.get("config"))))
         if _view(cluster, name) is not None:
-            raise Refused(409, f"Connector {name} already exists")
+            # One that was deleted while a process hung is there until that has heard of it.
+            unheard = None if cluster.given(name) else cluster.unheard(name)
+            raise Refused(409, f"Connector {name} already exists" + (f": {unheard}" if unheard is not None else ""))
         # What one of that name was to do that is no more may still stand there.
         cluster.direct(name, target or "RUNNING")
         cluster.define(name, config)

@@ -168,6 +168,9 @@ class ConnectCluster:
     def given(self, connector: str) -> Mapping[str, str]:
         return self._defined.given.get(connector, {}) if self._defined else {}
 
+    def unheard(self, connector: str) -> str | None:
+        return None if self.processes is None else self.processes.hanging().get(connector)
+
     def with_secrets(self, connector: str, config: Mapping[str, str]) -> dict[str, str]:
         return self._defined.with_secrets(connector, config) if self._defined else dict(config)
 

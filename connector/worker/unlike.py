@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
 from connector.config import OUTPUT, OutputConfig
 from connector.rest import ConnectorView
@@ -60,10 +60,12 @@ class Unlike:
         for place, text in said.items():
             if now - self._since[place] >= GRACE_SECONDS:
                 lasting.setdefault(place[0], []).append(text)
-        self._tell({name: "; ".join(texts) for name, texts in lasting.items()})
+        self._tell({name: "; ".join(texts) for name, texts in lasting.items()}, mine)
 
-    def _tell(self, found: Mapping[str, str]) -> None:
+    def _tell(self, found: Mapping[str, str], mine: Container[str]) -> None:
         for name in found.keys() | self.found.keys():
+            if name not in found and name not in mine:
+                continue  # nothing is known of the others
             if name not in found:
                 log.info("connector %s: all processes run it by the same configuration again", name)
             elif found[name] != self.found.get(name):

@@ -29,6 +29,9 @@ class Orders:
     def given(self, connector: str) -> Mapping[str, str]:
         return {}
 
+    def unheard(self, connector: str) -> str | None:
+        return None
+
     def with_secrets(self, connector: str, config: Mapping[str, str]) -> dict[str, str]:
         return dict(config)
 
@@ -86,6 +89,9 @@ class Anything(Orders):
 
     def given(self, connector: str) -> Mapping[str, str]:
         return self.configs.get(connector, {})
+
+    def unheard(self, connector: str) -> str | None:
+        return None
 
     def with_secrets(self, connector: str, config: Mapping[str, str]) -> dict[str, str]:
         return {name: self.configs[connector][name] if text == MASK else text for name, text in config.items()}

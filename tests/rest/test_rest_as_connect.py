@@ -359,14 +359,25 @@ def test_a_password_that_was_not_shown_is_kept() -> None:
 @pytest.mark.parametrize("method", ["DELETE", "PATCH"])
 def test_what_another_run_has_from_a_file_goes_on_and_is_not_called_deleted(method: str) -> None:
     class Beside(Anything):
+        hung: str | None = None
+
         def connectors(self) -> Sequence[ConnectorView]:
             return Orders.connectors(self)
+
+        def unheard(self, connector: str) -> str | None:
+            return self.hung
 
     cluster = Beside()
     path = "/connectors/orders" if method == "DELETE" else "/connectors/orders/config"
     with HttpServer("127.0.0.1", 0, rest_routes(cluster)) as server:
         refused = ask(server.url, Case(method, path, {"tasks.max": "2"} if method == "PATCH" else None))
         assert refused.status == 409 and "defined by a file of another run" in refused.body
+        cluster.hung = "process other hears of nothing"
+        refused = ask(server.url, Case(method, path, {"tasks.max": "2"} if method == "PATCH" else None))
+        assert refused.status == 409 and "Connector orders: process other hears of nothing" in refused.body
+        config = {**CONNECTOR, "connector.class": OURS, "name": "orders"}
+        refused = ask(server.url, Case("POST", "/connectors", {"name": "orders", "config": config}))
+        assert refused.status == 409 and "already exists: process other hears of nothing" in refused.body
         cluster.configs["orders"] = {**CONNECTOR, "connector.class": OURS, "name": "orders"}
         assert ask(server.url, Case("DELETE", "/connectors/orders")).status == 204
     assert not cluster.configs

@@ -102,3 +102,9 @@ def test_what_lasts_is_told_once_and_when_it_is_over(caplog: pytest.LogCaptureFi
         ("WARNING", "process b:1 runs connector shop as well"),
         ("INFO", "connector shop: all processes run it by the same configuration again"),
     ]
+    caplog.clear()
+    look(other)
+    now[0] += GRACE_SECONDS
+    assert look(other)
+    unlike.look([], [("b:1", [other])])
+    assert not unlike.found and "by the same configuration again" not in caplog.text, "it was deleted here"
