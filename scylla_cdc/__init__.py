@@ -14,7 +14,7 @@ from typing import Any
 
 from connector import __version__
 from connector.changes import CollectionDelta
-from connector.errors import CdcError
+from connector.errors import CdcError, RetriableSourceError
 from scylla_cdc.change import Bound, Change, Operation
 from scylla_cdc.reader import ChangeReader, changes
 from smt import Record, SmtError, Transform, build_transform
@@ -27,6 +27,7 @@ __all__ = [
     "CollectionDelta",
     "Operation",
     "Record",
+    "RetriableSourceError",
     "SmtError",
     "Transform",
     "__version__",
