@@ -18,6 +18,9 @@ from connector.delivery.slots_reader import Sought
 
 GROUP_SECONDS = 10.0
 
+# In the key of every entry that an owner of slots writes.
+_OF_A_TABLE = b'"table_name":'
+
 # Later than any record.
 NEVER = 2**63 - 1
 
@@ -67,17 +70,24 @@ class _SlotWords:
                 yield message
                 continue
             self.end = max(self.end, (message.offset() or 0) + 1)
-            if self._keys.own(message) is not None:
-                self._hear(message)
+            if (key := self._keys.own(message)) is not None:
+                self._hear(message, key)
 
-    def _hear(self, message: Message) -> None:
-        # Positions are their slot's owner's.
-        self._owner = self._owners.of(message) or self._owner
+    def _hear(self, message: Message, key: bytes) -> None:
         headers, (kind, timestamp) = message.headers(), message.timestamp()
+        name = commit_name(headers)
+        owner = self._owners.of(message) or (owner_of(name) if name else None)
+        if owner:
+            self._owner = owner
+        elif not message.value() or _OF_A_TABLE not in key:
+            # The group that runs the connector is written down by whoever comes next, and what is no more by people as
+            # well: were it the last owner's word, nobody could tell any more that he left something open before it.
+            return
+        # Positions are their slot's owner's.
         time_ms = time_of_word(headers, timestamp, kind == TIMESTAMP_LOG_APPEND_TIME)
         if self._owner is not None:
             self._words.heard(self._owner, time_ms)
-        if name := commit_name(headers):
+        if name:
             self._words.named(name, time_ms)
 
 

@@ -121,6 +121,26 @@ def test_what_owners_have_said_is_told_by_every_record_of_theirs() -> None:
     assert words.newest["w-1"] > 2**60 and not words.committed_at("w-1", 301)
 
 
+def test_what_others_write_into_a_slot_is_no_word_of_its_last_owner() -> None:
+    """Or what he left open before it would count as something that he may have committed, for ever."""
+    words = Words()
+    slot = _SlotWords("c", 0, words)
+    of_table = {"keyspace_name": "ks", "table_name": "t"}
+    keys = [{**of_table, "slots": 1}, {**of_table, "stream_id": "00"}, {"group": "g", "term": 2, "id": "x"}]
+    mark, position, group = (encode_offsets_key("c", key) for key in keys)
+
+    def said(offset: int, key: bytes, value: bytes | None, time_ms: int, owner: str = "") -> Message:
+        headers = [(COMMIT_HEADER, name_of_commit(owner, 100).encode())] if owner else []
+        return Message("positions", 0, offset, key, value, headers, None, (1, time_ms))
+
+    said_by_one = [said(1, mark, b'{"owner":"w-1"}', 140, "w-1"), said(2, position, b'{"read_to":1}', 150)]
+    list(slot.take([*said_by_one, said(3, group, b'{"confirmed":false}', 900), said(4, position, None, 901)]))
+    assert words.newest == {"w-1": 150}
+    # Whom the end of a transaction names has written it, whatever compaction has left in front of it.
+    list(slot.take([said(5, position, b'{"read_to":2}', 950, "w-2"), said(6, position, b'{"read_to":3}', 960)]))
+    assert words.newest == {"w-1": 150, "w-2": 960}
+
+
 def test_messages_come_in_runs_of_one_partition() -> None:
     messages = [message(at, b"k", partition=number) for at, number in enumerate((1, 1, 0, 1))]
     assert [(slot, len(run)) for slot, run, _ in runs(messages)] == [(1, 2), (0, 1), (1, 1)]

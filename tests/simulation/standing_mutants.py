@@ -6,6 +6,7 @@ In: nothing. Out: `LEFT_OPEN`, a part of `MUTANTS`: each rule with the change th
 from __future__ import annotations
 
 from tests.delivery import test_delivery_hanging_transactions as hanging
+from tests.delivery import test_delivery_slot_reader as slots
 from tests.simulation import leaderless, outages, scenarios
 from tests.simulation.mutant_worlds import LEADERS, world
 from tests.simulation.mutation import Mutant
@@ -88,6 +89,20 @@ LEFT_OPEN = [
         "            self._words.heard(self._owner, time_ms)\n",
         "            pass\n",
         leaderless.nothing_is_written_behind_a_partition_that_missed_its_marker,
+    ),
+    Mutant(
+        "what others write into a slot is no word of its last owner",
+        WORDS,
+        "        elif not message.value() or _OF_A_TABLE not in key:\n",
+        "        elif False:\n",
+        slots.test_what_others_write_into_a_slot_is_no_word_of_its_last_owner,
+    ),
+    Mutant(
+        "who wrote an entry is told by the name of its transaction",
+        WORDS,
+        "self._owners.of(message) or (owner_of(name) if name else None)",
+        "self._owners.of(message)",
+        slots.test_what_others_write_into_a_slot_is_no_word_of_its_last_owner,
     ),
     Mutant(
         "what is of another time than a transaction does not belong to it",
