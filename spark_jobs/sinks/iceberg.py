@@ -74,6 +74,7 @@ class IcebergSink:
         self._locks = _local_folder(session, f"{warehouse}/_locks")
         self._appends: dict[str, int] = {}
         self._own: set[str] = set()
+        self._in_place: set[str] = set()
 
     def relation(self, table: str) -> str:
         return quoted(self.catalog, *_names(table))
@@ -81,6 +82,9 @@ class IcebergSink:
     def exists(self, table: str) -> bool:
         if not self.session.catalog.tableExists(self.relation(table)):
             return False
+        if table not in self._in_place:
+            self._check_place(table)
+            self._in_place.add(table)
         if len(table.split("/")) > _LEVELS and table not in self._own:
             # Somebody's table may have the name of one of ours, and what is ours is rewritten and deleted.
             if not self._is_own(table):
@@ -90,6 +94,18 @@ class IcebergSink:
                 )
             self._own.add(table)
         return True
+
+    def _check_place(self, table: str) -> None:
+        """A folder that was copied holds tables whose files are the original's: what is written goes there, and what
+        upkeep deletes is what the original needs. Other catalogs know where their tables are."""
+        if self.session.conf.get(f"spark.sql.catalog.{self.catalog}.type", None) != "hadoop":
+            return
+        here, named = f"{self.warehouse}/{'/'.join(_names(table))}", str(self.loaded(table).location())
+        if _resolved(self.session, here) != _resolved(self.session, named):
+            raise LandingError(
+                f"the table {here} has its files in {named}: the folder was moved or copied, and Iceberg names files "
+                "by their whole paths; move it back, or land into a warehouse of its own"
+            )
 
     def is_taken(self, table: str) -> bool:
         """Whether the name of a table that others read is one that landing has for itself."""
@@ -159,6 +175,14 @@ class IcebergSink:
         return {row["part"]: row["size"] for row in rows.collect()}
 
     def files(self, table: str) -> tuple[int, int]:
+        snapshot = self.loaded(table).currentSnapshot()
+        if snapshot is None:
+            return 0, 0
+        said = [snapshot.summary().get(f"total-{name}") for name in ("data-files", "delete-files", "files-size")]
+        if None not in said:
+            data, deletes, size = map(int, said)
+            return data + deletes, size
+        # Of a writer that sums nothing up.
         counted = f"SELECT count(*), coalesce(sum(file_size_in_bytes), 0) FROM {self.relation(table)}.files"
         row = self.session.sql(counted).first()
         assert row is not None
@@ -268,6 +292,17 @@ def _local_folder(session: SparkSession, folder: str) -> Path | None:
     if system.getUri().getScheme() != "file":
         return None
     return Path(os.fspath(str(system.makeQualified(path).toUri().getPath())))
+
+
+def _resolved(session: SparkSession, folder: str) -> str | None:
+    """Where a folder is, however it is spelled: by a link, a mount or another name of its cluster; None where it is
+    not."""
+    path = hadoop_path(session, folder)
+    system = file_system(session, path)
+    if not system.exists(path):
+        return None
+    found = str(system.resolvePath(path).toUri().getPath())
+    return os.path.realpath(found) if system.getUri().getScheme() == "file" else found
 
 
 def _timestamp(age_ms: int) -> str:
