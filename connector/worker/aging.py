@@ -17,9 +17,17 @@ FRESH_SECONDS = 2.0
 Said = TypeVar("Said", bound=WorkerStatus)
 
 
-def aged(status: WorkerStatus, age: float, trouble: str | None, *, starting: bool = False) -> RunningWorker:
-    """A worker's last words, and how old they are: what was a lag then has grown since."""
+def aged(
+    status: WorkerStatus, age: float, trouble: str | None, *, starting: bool = False, rests: bool = False
+) -> RunningWorker:
+    """A worker's last words, and how old they are: what was a lag then has grown since. ``rests``: it has ended and no
+    other one is started, so nothing is tried any more that might fail."""
     document = status.document()
+    if rests:
+        document |= {"background": [], "retrying": []}
+        document["background_seconds"] = dict.fromkeys(status.background_seconds, 0.0)
+        for table in document["tables"].values():
+            table["failing"] = []
     if age >= FRESH_SECONDS:
         for table in document["tables"].values():
             if table.get("lag_ms") is not None:

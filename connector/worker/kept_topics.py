@@ -71,6 +71,9 @@ class KeptTopics:
                 self._found = found
             except CdcError as error:
                 log.debug("whether topics are kept as they must be is not known: %s", error)
+            except Exception:
+                # Of a look that is made beside the work nobody ends.
+                log.exception("whether topics are kept as they must be is not known")
         if self._look is None and configurations and self._monotonic() >= self._due:
             self._due = self._monotonic() + LOOK_SECONDS
             self._look = aside(lambda: self._read(configurations), "kept topics")

@@ -100,6 +100,7 @@ class StatusCollector(Collector):
         ends = [((name,), each.restarts) for name, each in connectors.items()]
         yield _counter("worker_restarts", "Worker processes that ended.", ends, own)
         workers = status.workers
+        held = {name for name, each in connectors.items() if each.target != "RUNNING"}
         label = ["worker"]
         for name, text, figure in WORKER_COUNTERS:
             yield _counter(name, text, [((str(w.index),), figure(w)) for w in workers], label)
@@ -107,7 +108,9 @@ class StatusCollector(Collector):
         owned = [((str(w.index),), 0 if w.starting else len(w.slots)) for w in workers]
         yield _gauge("slots", "Slots that the worker owns.", owned, label)
         text = "Slots that the connector has, whoever owns them."
-        yield _gauge("connector_slots", text, [((str(w.index),), w.slot_count) for w in workers], label)
+        # Of one that was asked to stand still nobody is to own any.
+        had = [((str(w.index),), 0 if w.starting and w.connector in held else w.slot_count) for w in workers]
+        yield _gauge("connector_slots", text, had, label)
         skew = [((str(w.index),), w.clock_skew_ms / 1000) for w in workers]
         yield _gauge("clock_skew_seconds", "Servers' time minus this machine's.", skew, label)
         labels = ["worker", "task"]
@@ -118,7 +121,10 @@ class StatusCollector(Collector):
         ]
         text = "For how long work beside the reading has been failing; 0 while it works."
         yield _gauge("background_failing_seconds", text, failing, labels)
-        ages = [((str(w.index),), w.last_report_age_seconds) for w in workers]
+        rest = held | {name for name, each in connectors.items() if each.given_up is not None}
+        # Where none is started nobody is to say anything.
+        silent = [0.0 if w.starting and w.connector in rest else w.last_report_age_seconds for w in workers]
+        ages = [((str(w.index),), age) for w, age in zip(workers, silent, strict=True)]
         yield _gauge("report_age_seconds", "Time since the worker last said how it is.", ages, label)
         sizes = [((str(w.index),), w.delivery.transaction_records) for w in workers]
         yield _histogram("transaction_records", "Records of committed transactions with data.", sizes, label)

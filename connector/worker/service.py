@@ -144,7 +144,13 @@ class Service:
             if child.status
         ]
         workers += [
-            aged(status, self._age(at), ailing.get(index) or f"worker {index} is started again", starting=True)
+            aged(
+                status,
+                self._age(at),
+                ailing.get(index) or f"worker {index} is started again",
+                starting=True,
+                rests=ailing.get(index) is not None,
+            )
             for index, status, at in gone
         ]
         workers = self._with_owners_places(workers)

@@ -66,5 +66,8 @@ class SignsOfLife:
         except CdcError as error:
             log.debug("whether workers of a process that is silent go on is not known: %s", error)
             return
+        except Exception:
+            log.exception("whether workers of a process that is silent go on is not known")
+            return
         for process, its in silent.items():
             self._missed[process] = 0 if self.of_any(its) else self._missed[process] + 1

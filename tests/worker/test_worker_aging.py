@@ -11,6 +11,7 @@ from connector.config import Configuration
 from connector.errors import RetriableDeliveryError
 from connector.worker.child import Child
 from connector.worker.elsewhere import Elsewhere
+from connector.worker.holding import Target
 from connector.worker.metrics import metrics_page
 from connector.worker.order import WorkerOrder
 from connector.worker.reports import SILENT_MS, STALE_MS, _left_behind, _table, _workers
@@ -72,6 +73,29 @@ def test_how_far_a_table_is_those_say_that_read_it_now(others: list[WorkerStatus
     assert all(table.records == 1 for table in worker.tables.values())
     shown = f'lag_seconds{{connector="c",table="ks.t",worker="0"}} {lags["ks.t"] / 1000}'.encode()
     assert shown in metrics_page(supervisor.status), "no figure vanishes"
+
+
+@pytest.mark.parametrize("rests", ["PAUSED", "given up", ""])
+def test_nothing_fails_any_more_for_workers_that_ended_and_are_not_started(rests: str) -> None:
+    """Asked to pause while ScyllaDB was away, say: hours later that was still told, and an alert for it."""
+    failing = {"task": "source", "text": "ScyllaDB does not answer", "seconds": 400.0}
+    status = said([0], background=[failing], background_seconds={"source": 400.0}, retrying=[{"attempts": 3}])
+    table = status.tables["ks.t"].model_copy(update={"failing": ("some streams are not read",)})
+    supervisor = service(status.model_copy(update={"tables": {"ks.t": table}}))
+    [tenant] = supervisor.tenants.values()
+    tenant.target = Target.PAUSED if rests == "PAUSED" else Target.RUNNING
+    tenant.over = rests if rests == "given up" else None
+    metric = b'background_failing_seconds{connector="c",task="source",worker="0"}'
+    assert supervisor.status().failing == ("ScyllaDB does not answer",), "it has not ended yet"
+    child = supervisor.children.pop(0)
+    assert child.status is not None
+    supervisor._last[0] = child.status, child.status_at
+    shown = supervisor.status()
+    [worker] = shown.workers
+    told = (shown.failing, worker.tables["ks.t"].failing, len(worker.background), len(worker.retrying))
+    assert told == (((), (), 0, 0) if rests else (("ScyllaDB does not answer",), ("some streams are not read",), 1, 1))
+    assert metric + (b" 0.0" if rests else b" 400.0") in metrics_page(supervisor.status)
+    assert worker.tables["ks.t"].records == 1, "no figure vanishes"
 
 
 @pytest.mark.parametrize(("slots", "lag"), [([0, 1, 2, 3], LAG), ([2, 3], LAG + 10_000)])

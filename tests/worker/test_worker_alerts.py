@@ -11,6 +11,8 @@ import pytest
 
 from connector.worker.child import Child
 from connector.worker.elsewhere import Elsewhere
+from connector.worker.holding import Target
+from connector.worker.kept_topics import KeptTopics
 from connector.worker.messages import BlockedMessage, StatusMessage
 from connector.worker.metrics import metrics_page
 from connector.worker.order import WorkerOrder
@@ -52,6 +54,7 @@ class Scene:
         self.supervisor = Supervisor([], [order], monotonic=lambda: self.now)
         # There is no other process, and no Kafka that would tell of one.
         self.supervisor.elsewhere = Elsewhere(lambda: self.now, lambda _: ())
+        self.supervisor.kept_topics = KeptTopics(lambda: self.now, lambda _: {})
         self.supervisor.waiting_for = None
         self.begin()
 
@@ -105,6 +108,19 @@ def test_a_worker_that_is_silent(scene: Scene) -> None:
     assert scene.fires() >= {"WorkerHangs", "ConnectorIsNotRunning", "ChangesAreNotRead"}
     scene.pass_by(20, scene.report)
     assert scene.fires() == set()
+
+
+@pytest.mark.parametrize("target", [Target.PAUSED, Target.STOPPED])
+def test_a_connector_that_was_asked_to_stand_still(scene: Scene, target: Target) -> None:
+    """Also one that was failing then. None of its workers hangs, and no slot lacks an owner."""
+    scene.worker["background_seconds"] = {"group": 100}
+    scene.worker["connector"] = "c"
+    scene.pass_by(1, scene.report)
+    scene.supervisor._last[0] = (scene.child.status, scene.child.status_at)  # type: ignore[assignment]
+    scene.supervisor.tenants["g-c"].target = target
+    scene.supervisor.children = {}
+    scene.pass_by(20, lambda: None)
+    assert scene.fires() == {"ConnectorIsNotRunning", "ChangesAreNotRead"}
 
 
 def test_kafka_that_is_away(scene: Scene) -> None:

@@ -62,7 +62,7 @@ def test_a_topic_that_loses_what_it_keeps_is_told_while_the_connector_runs(
 
 
 def test_a_kafka_that_does_not_answer_changes_nothing_of_what_is_known() -> None:
-    answers = [{"offsets": "is not compacted"}, RetriableDeliveryError("away"), {}]
+    answers = [{"offsets": "is not compacted"}, RetriableDeliveryError("away"), KeyError("unforeseen"), {}]
     now = 0.0
 
     def read(_: object) -> dict[str, str]:
@@ -79,4 +79,4 @@ def test_a_kafka_that_does_not_answer_changes_nothing_of_what_is_known() -> None
         kept.look([loaded()])
         assert kept._look is not None and wait([kept._look], 60).done
         told.append(kept.look([]))
-    assert told == [{"offsets": "is not compacted"}, {}, {"offsets": None}]
+    assert told == [{"offsets": "is not compacted"}, {}, {}, {"offsets": None}]
