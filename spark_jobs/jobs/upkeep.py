@@ -12,6 +12,7 @@ import contextlib
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -166,10 +167,12 @@ def _upkeep(landed: LandedTable, restored: Restored, grace_ms: int, retention_ms
     sink, session = landed.sink, landed.session
     log = sink.relation(landed.changelog)
     limit = int(time.time() * 1000) - grace_ms
-    old = session.sql(
-        f"SELECT segment, count(*) AS changes FROM {log} WHERE segment > 0 AND segment <= {restored.mark} "
-        f"GROUP BY segment HAVING unix_millis(max(landed_at)) < {limit} ORDER BY segment"
+    merged = session.sql(
+        f"SELECT segment, count(*) AS changes, unix_millis(max(landed_at)) < {limit} AS old FROM {log} "
+        f"WHERE segment > 0 AND segment <= {restored.mark} GROUP BY segment ORDER BY segment"
     ).collect()
+    # From the first on, also where a clock was set: so is told whether any are gone.
+    old = list(takewhile(lambda row: bool(row["old"]), merged))
     trimmed = 0
     if restored.known is not None and restored.known.history:
         # Its changes are the history.

@@ -21,6 +21,9 @@ from spark_jobs.model import Layout, changes_patch, state_columns, state_patch
 from spark_jobs.sinks import Sink, replace_made
 from spark_jobs.tables.levels import MARK_PART
 
+_ENDED = -1
+"""The mark of a history that is no more, of which changes had been removed."""
+
 
 @dataclass(frozen=True)
 class History:
@@ -44,13 +47,13 @@ class History:
     def prepare(self, layout: Layout, mark: int) -> None:
         """Makes the table fit. A history that begins when changes are gone already begins with the state as it is."""
         self.widen(layout)
-        if self._noted() is not None:
+        noted = self._noted()
+        if noted is not None and noted["mark"] != _ENDED:
             return
-        there = self.session.sql(
-            f"SELECT count(DISTINCT segment) AS segments FROM {self.log} WHERE segment > 0 AND segment <= {mark}"
-        ).first()
-        assert there is not None
-        if there["segments"] == mark:
+        first = self.session.sql(f"SELECT min(segment) AS segment FROM {self.log} WHERE segment > 0").first()
+        assert first is not None
+        # Changes go from the first segment on: where that is there, other numbers were never used.
+        if noted is None and (mark == 0 or first["segment"] == 1):
             self.sink.replace_buckets(self.table, self._mark_row(0, None))
             return
         rows = self.session.sql(self.state(layout))
@@ -64,12 +67,25 @@ class History:
 
     def restart(self) -> None:
         """Forgets what removed changes came to: they were another table's, or are landed anew."""
+        noted = self._noted()
+        if noted is None or noted["mark"] == _ENDED:
+            # There is none: what the changes of the new table come to is not noted either.
+            self.sink.delete(self.table, "true")
+            return
         self.sink.delete(self.table, f"bucket <> {MARK_PART}")
         self.sink.replace_buckets(self.table, self._mark_row(0, None))
 
     def end(self) -> None:
-        """There is no history any more: changes may go."""
-        self.sink.delete(self.table, "true")
+        """There is no history any more: changes may go. That single ones are gone already, which no number of a segment
+        tells, is noted for a history that begins later."""
+        noted = self._noted()
+        if noted is None or noted["mark"] == _ENDED:
+            return
+        if noted["horizon"] is None:
+            self.sink.delete(self.table, "true")
+            return
+        self.sink.delete(self.table, f"bucket <> {MARK_PART}")
+        self.sink.replace_buckets(self.table, self._mark_row(_ENDED, noted["horizon"]))
 
     def trim(self, layout: Layout, mark: int, retention_ms: int, grace_ms: int, dry_run: bool) -> int:
         """Removes what an earlier call folded, and folds what became too old since. Returns how many are removed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -142,6 +143,49 @@ def test_a_history_that_begins_late_begins_with_the_rows_there_are(spark: SparkS
     assert (value, current) == ("b", False) and until.year == 2096
     landed.forget()
     assert spark.sql(text).collect() == []
+
+
+def test_a_history_that_is_switched_on_knows_what_is_gone(spark: SparkSession, warehouse: str) -> None:
+    """It began with the rows as of now where a segment's number was unused, and lacked rows whose changes had gone
+    while there was none."""
+    sink = FORMATS[ANY_FORMAT].open(spark, warehouse)
+    now = int(datetime.now(UTC).timestamp()) * 1_000_000
+
+    def begun(table: str, history: bool) -> tuple[LandedTable, Known, Layout]:
+        landed = LandedTable(spark, sink, "ks", table)
+        columns = schema_record("ks", table, "id partition_key int; v regular text").decode()
+        known = Known((parse_definition(columns),), history=history)
+        return landed, known, landed.prepare(known)
+
+    def shown(landed: LandedTable, layout: Layout) -> list[tuple[Any, ...]]:
+        found = spark.sql(landed.history.text(layout)).selectExpr("id", "v", "unix_micros(valid_from) AS since")
+        return sorted((*tuple(row)[:2], min(row["since"], now)) for row in found.collect())
+
+    def insert(landed: LandedTable, layout: Layout, segment: int, *written: tuple[int, int, str]) -> None:
+        rows = [(TOPIC, change("c", time, {"id": id, "v": cell(value)})) for id, time, value in written]
+        _append(spark, landed, layout, segment, rows)
+        landed.merge(layout, segment)
+
+    landed, known, layout = begun("t", history=False)
+    insert(landed, layout, 1, (1, 1000, "a"))
+    insert(landed, layout, 3, (1, 2000, "b"))
+    landed.prepare(replace(known, history=True))
+    assert shown(landed, layout) == [(1, "a", 1000), (1, "b", 2000)], "nothing is in segment 2, nor was"
+    landed.prepare(known)
+    landed.forget()
+    segment = landed.restore().segment
+    insert(landed, layout, segment, (1, 3000, "c"))
+    landed.remove_changes(segment)
+    landed.prepare(replace(known, history=True))
+    assert shown(landed, layout) == [(1, "c", now)]
+
+    landed, known, layout = begun("u", history=True)
+    insert(landed, layout, 1, (1, 1000, "a"), (2, 3000, "b"))
+    landed.history.fold(layout, 1, 2000)
+    assert landed.history.trim(layout, 1, A_LONG_TIME_MS, 0, dry_run=False) == 1
+    for history in (False, False, True):
+        landed.prepare(replace(known, history=history))
+    assert shown(landed, layout) == [(1, "a", now), (2, "b", now)]
 
 
 def test_what_has_a_ttl_ends_in_the_history_when_it_ends_in_the_source(spark: SparkSession, warehouse: str) -> None:
