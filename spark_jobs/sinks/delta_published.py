@@ -54,6 +54,7 @@ _VERSIONS = {"delta.deletedFileRetentionDuration": 7 * _DAY_MS, "delta.logRetent
 """How long Delta lets versions be read, and what it takes unless it is told: whoever vacuums keeps them no longer."""
 _OURS = " seconds"
 """How no person spells a time."""
+_CLUSTERED = "DELTA_CLUSTERING_WITH_ZORDER_BY"
 _MOST_DELETED, _DELETED_SORTED = 0.3, 0.1
 """Of a file's rows until it is written anew, and of the table's until ``compact`` sorts it again."""
 
@@ -234,9 +235,14 @@ class DeltaPublisher:
         indexed = int(properties_of(self.session, self.path(table)).get(_INDEXED, "0"))
         if indexed and files.deleted > _DELETED_SORTED * files.rows:
             first = quoted(self.session.table(self.relation(table)).columns[0])
-            self._optimize(table, files, f" ZORDER BY ({first})")
-        else:
-            self._optimize(table, files, "")
+            try:
+                self._optimize(table, files, f" ZORDER BY ({first})")
+                return
+            except Exception as error:
+                if _CLUSTERED not in str(error):
+                    raise
+                # Its users have it clustered by columns of their choice, which is an order as well.
+        self._optimize(table, files, "")
 
     def _optimize(self, table: str, files: _Files, order: str) -> None:
         """Files stay small enough that readers of few keys skip most of a large table."""

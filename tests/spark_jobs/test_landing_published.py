@@ -18,6 +18,7 @@ from spark_jobs.jobs.upkeep import maintain
 from spark_jobs.land import land
 from spark_jobs.model import present, stored_type
 from spark_jobs.sinks import LostRaceError
+from spark_jobs.sinks.delta_published import DeltaPublisher
 from spark_jobs.stream.progress import Progress
 from spark_jobs.tables import published_table
 from spark_jobs.tables.landed_table import LandedTable, Restored
@@ -446,3 +447,19 @@ def test_what_others_do_while_a_publication_is_made_is_found_by_the_next(spark: 
             assert published.is_changed_by_others(), "though the last commit is ours"
         else:
             published.publish(restored.known, stand, restored.segment - 1, restored.positions)
+
+
+def test_a_table_that_its_users_have_clustered_is_compacted(spark: SparkSession, warehouse: str) -> None:
+    """Delta sorts it by what it is clustered by, and refuses who names another order: its upkeep always failed."""
+    publisher = DeltaPublisher(spark, warehouse)
+    publisher.replace("ks/t", publisher.session.range(20), {"of": 1}, 1, 1000, 1)
+    relation = publisher.relation("ks/t")
+    for text in (
+        "ALTER TABLE {} CLUSTER BY (id)",
+        "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+        "DELETE FROM {} WHERE id % 2 = 0",
+    ):
+        publisher.session.sql(text.format(relation))
+    publisher.compact("ks/t")
+    assert spark.table(relation).count() == 10
+    assert publisher.changed_by_others("ks/t") is not None, "it is told which rows somebody has deleted"
