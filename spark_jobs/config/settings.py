@@ -34,6 +34,7 @@ from connector.table_name import TableName
 from spark_jobs.config.file_systems import place_problems
 from spark_jobs.config.properties import BY_NAME, PREFIXES, REGISTRY
 from spark_jobs.config.source_settings import source_problems
+from spark_jobs.config.spark_connect import connect_problems
 from spark_jobs.sinks import DEFAULT, FORMATS
 
 BESIDE = "~backfill"
@@ -166,6 +167,7 @@ def load_settings(source: str | os.PathLike[str] | Mapping[str, Any]) -> Setting
     if not findings.problems:
         findings.problems += [*_contradictions(values, file), *place_problems(values, passed_on, file)]
         findings.problems += source_problems(document, values)
+        findings.problems += connect_problems(passed_on, os.environ, file)
     if findings.problems:
         raise ConfigurationError(findings.problems)
     return Settings.made_of(values, values=values, passed_on=passed_on, file=file)

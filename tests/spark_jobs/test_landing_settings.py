@@ -33,6 +33,18 @@ def problems(config: dict[str, Any]) -> dict[str, str]:
     return {problem.property: str(problem) for problem in caught.value.problems}
 
 
+def test_a_session_has_the_jars_that_a_command_has_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PYSPARK_GATEWAY_PORT", "SCYLLA_CDC_SPARK_JARS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SCYLLA_CDC_CACHE", str(tmp_path))
+    assert "spark.jars" not in session_settings({})
+    jar = tmp_path / "jars" / "spark" / "delta.jar"
+    jar.parent.mkdir(parents=True)
+    jar.write_bytes(b"")
+    assert session_settings({})["spark.jars"] == str(jar)
+    assert session_settings({"spark.jars": "mine.jar"})["spark.jars"] == "mine.jar"
+
+
 def test_the_example_is_valid() -> None:
     settings = load_settings(Path(__file__).resolve().parents[2] / "config" / "landing.json")
     assert [str(table) for table in settings.tables] == ["shop.orders"]
@@ -53,6 +65,18 @@ def test_many_tables_are_asked_less_often_unless_the_file_says_how_often() -> No
     assert load_settings(GOOD).trigger_interval_ms == 2_000
     assert load_settings(hundreds).trigger_interval_ms == 9_900
     assert load_settings({**hundreds, "trigger.interval.ms": 0}).trigger_interval_ms == 0
+
+
+def test_spark_connect_is_refused_by_what_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark's own words for it were about a master that nobody had named."""
+    found = problems({**GOOD, "spark.remote": "sc://spark:15002", "spark.api.mode": "connect"})
+    assert found.keys() == {"spark.remote", "spark.api.mode"}
+    assert "Spark Connect is not supported" in found["spark.remote"]
+    monkeypatch.setenv("SPARK_API_MODE", "Connect")
+    load_settings({**GOOD, "spark.api.mode": "classic"})
+    monkeypatch.setenv("SPARK_REMOTE", "sc://spark:15002")
+    found = problems(GOOD)
+    assert found.keys() == {"SPARK_REMOTE", "SPARK_API_MODE"} and found["SPARK_REMOTE"].startswith("environment: ")
 
 
 def test_a_declared_column_may_have_a_dot_in_its_name() -> None:
