@@ -15,7 +15,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +23,17 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from connector.config import is_secret_name
-from connector.errors import ConfigurationError, LandingError, Problem
+from connector.errors import ConfigurationError, LandingError
 from connector.secrets import holds_secret, scrub
 from spark_jobs.config import folder
 from spark_jobs.java_objects import java_class
-from spark_jobs.jvm import log_in, tell_refusal, with_archive, with_class_path, with_home
+from spark_jobs.jvm import cache_dir, find_java, log_in, tell_refusal, with_archive, with_class_path, with_home
 from spark_jobs.sinks import table_format
 
 JARS_VARIABLE = "SCYLLA_CDC_SPARK_JARS"
 _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 # These end up in the JVM's command line, whoever gives them to Spark; `java` itself reads them from a file.
 _JAVA_OPTIONS = {"spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"}
-
-# What set-up leaves in a clone; an installed package has neither.
-_CLONE = Path(__file__).resolve().parent.parent
-CLONE_JARS = _CLONE / ".cache" / "jars"
-CLONE_JAVA = _CLONE / ".cache" / "java" / "spark"
 
 VALUES = {
     # A map with the keys -0.0 and 0.0 is legal in CQL; Spark otherwise makes one key of them and fails.
@@ -120,12 +115,20 @@ def session_settings(config: Mapping[str, Any]) -> dict[str, str]:
     settings.setdefault("spark.sql.warehouse.dir", f"{warehouse}/_catalog")
     if "spark.jars" not in settings and "spark.jars.packages" not in settings:
         # Under spark-submit the jars are its business.
-        folders = [CLONE_JARS / name for name in table_format(config).jar_sets]
-        ours = [] if "PYSPARK_GATEWAY_PORT" in os.environ else [str(path) for path in folders if path.is_dir()]
+        ours = [] if "PYSPARK_GATEWAY_PORT" in os.environ else _fetched(table_format(config).jar_sets)
         jars = [named] if (named := os.environ.get(JARS_VARIABLE)) else ours
         if jars:
             settings["spark.jars"] = ",".join(map(_jar_list, jars))
     return {**settings, **VALUES}
+
+
+def _fetched(sets: Iterable[str]) -> list[str]:
+    """The folders of jars that set-up, or a command as `land`, has left in the cache."""
+    try:
+        folders = [cache_dir() / "jars" / name for name in sets]
+    except ConfigurationError:  # a user without a home has fetched nothing into it
+        return []
+    return [str(path) for path in folders if path.is_dir()]
 
 
 def _submitted() -> dict[str, str]:
@@ -185,12 +188,9 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
     root = str(Path(__file__).resolve().parent.parent)
     paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
-    if SparkSession.getActiveSession() is None and not _java_found() and (CLONE_JAVA / "bin" / "java").exists():
-        os.environ["JAVA_HOME"] = str(CLONE_JAVA)
     if SparkSession.getActiveSession() is None and not _java_found():
-        raise ConfigurationError(
-            [Problem("JAVA_HOME", "no Java was found", suggestion="install Java 17 or 21, or set JAVA_HOME")]
-        )
+        # That of a wheel, or an error with all places that were looked at.
+        os.environ.update(find_java().spark_environment())
     settings = session_settings(with_submitted(config, _submitted()))
     here = settings["spark.master"].startswith("local")
     if here:
@@ -350,7 +350,7 @@ def require_class(session: SparkSession, name: str, coordinate: str) -> None:
         raise LandingError(
             f"Spark has no {name.rsplit('.', 1)[-1]}: the jar of {coordinate} is missing; "
             f"set {JARS_VARIABLE} to a folder of jars, or give spark-submit --packages {coordinate}; "
-            "in a clone, `make extras` fetches all"
+            "`python -m spark_jobs.jvm jars` fetches all that landing needs into the cache"
         ) from error
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from connector.errors import EmbeddedError
+from spark_jobs.jvm.cache import VARIABLE as CACHE_VARIABLE
 from spark_jobs.jvm.java import ENVIRONMENT, Java
 from spark_jobs.jvm.truststore import write_trust_store
 
@@ -33,6 +34,8 @@ _SETTINGS = """<ivysettings>
 """
 # `:: org#name;1.0: not found`, `[FAILED     ] …`, and whatever Java says went wrong.
 _REASON = re.compile(r"::\s+\S+#\S+;\S+: |FAILED|[Ee]rror\b|Exception|Host \S+ not found")
+# Of the disk, not of the network.
+_NO_ROOM = re.compile(r"No space left on device|Read-only file system|Disk quota exceeded")
 _TYPES = ("jar", "bundle", "tar.gz")
 
 
@@ -98,7 +101,7 @@ def fetch(
         if store is not None:
             status, output = _run([str(java.executable), *store.java_options(), *command], progress)
     if status != 0:
-        raise EmbeddedError(_reasons(output))
+        raise EmbeddedError(_reasons(output, work))
 
 
 def _ivy_jar() -> Path:
@@ -197,7 +200,9 @@ def _untrusted(output: str) -> bool:
     return "PKIX path" in output or "unable to find valid certification path" in output
 
 
-def _reasons(output: str) -> str:
+def _reasons(output: str, work: Path) -> str:
+    if (found := _NO_ROOM.search(output)) is not None:
+        return f"jars could not be kept in {work.parent}: {found[0]}; {CACHE_VARIABLE} names another folder"
     told = [line.partition(" url=")[0].strip(" :\t.") for line in output.splitlines() if _REASON.search(line)]
     unique = list(dict.fromkeys(told))[:8]
     shown = "".join(f"\n  {line}" for line in unique or output.splitlines()[-8:])

@@ -22,7 +22,7 @@ from typing import Any
 
 from connector.errors import EmbeddedError
 from spark_jobs.jvm import ivy
-from spark_jobs.jvm.cache import cache_dir
+from spark_jobs.jvm.cache import cache_dir, writing
 from spark_jobs.jvm.ivy import Coordinate
 from spark_jobs.jvm.java import find_java
 
@@ -76,11 +76,12 @@ def complete(wanted: JarSet) -> list[Path]:
     """Makes a set's folder in the cache whole; its files."""
     folder = cache_dir() / "jars" / wanted.name
     if _damaged(wanted, folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder.parent / ".lock"):
-            missing = _damaged(wanted, folder)
-            if missing:
-                _fill(wanted, folder, missing)
+        with writing(f"the jars for {wanted.purpose}"):
+            folder.mkdir(parents=True, exist_ok=True)
+            with _locked(folder.parent / ".lock"):
+                missing = _damaged(wanted, folder)
+                if missing:
+                    _fill(wanted, folder, missing)
     return [folder / jar.coordinate.file_name for jar in wanted.jars]
 
 

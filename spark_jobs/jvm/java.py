@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connector.errors import JavaMissing
-from spark_jobs.jvm.cache import cache_dir
+from spark_jobs.jvm.cache import cache_dir, writing
 
 SUPPORTED = (17, 21)
 
@@ -155,9 +155,10 @@ exec {shlex.quote(str(java.executable))} "$@"
 """
     target = home / "bin" / "java"
     if not (target.is_file() and target.read_text() == script and os.access(target, os.X_OK)):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False) as file:
-            file.write(script)
-        os.chmod(file.name, 0o755)
-        os.replace(file.name, target)
+        with writing("the script that starts Java for Spark"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False) as file:
+                file.write(script)
+            os.chmod(file.name, 0o755)
+            os.replace(file.name, target)
     return home

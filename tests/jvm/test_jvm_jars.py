@@ -125,6 +125,23 @@ def test_a_missing_jar_is_told_with_ivys_reason(repository: Repository) -> None:
         jars.complete(repository.set)
 
 
+def test_a_cache_that_cannot_be_written_is_told_with_what_moves_it(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SCYLLA_CDC_CACHE", str(tmp_path / "file" / "cache"))
+    expected = r"the jars for the test cannot be kept in \S*/file/cache: Not a directory: .*; SCYLLA_CDC_CACHE names"
+    with pytest.raises(EmbeddedError, match=expected):
+        jars.complete(repository.set)
+
+
+def test_a_full_disk_is_no_trouble_with_the_repository(tmp_path: Path) -> None:
+    told = 'Exception in thread "main" java.io.IOException: No space left on device\n\tat java.base/sun.nio.ch'
+    assert ivy._reasons(told, tmp_path / "ivy") == (
+        f"jars could not be kept in {tmp_path}: No space left on device; SCYLLA_CDC_CACHE names another folder"
+    )
+
+
 def test_missing_settings_are_named(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ivy.SETTINGS_VARIABLE, "/nonexistent/ivy.xml")
     with pytest.raises(EmbeddedError, match=r"/nonexistent/ivy\.xml"):
