@@ -76,8 +76,9 @@ DEFAULTS = {
     # A batch is written to several partitions of the changelog at once; without this Spark sorts it first.
     "spark.sql.maxConcurrentOutputFileWriters": "16",
     "spark.sql.session.localRelationCacheThreshold": "67108864",
-    # The text of a wide table's plan is megabytes, and nobody reads it.
+    # The text of a wide table's plan is megabytes, and nobody reads it: Spark makes it of each query all the same.
     "spark.sql.maxPlanStringLength": "2000",
+    "spark.sql.ui.explainMode": "simple",
     "spark.sql.codegen.logging.maxLines": "0",
     # What follows from conditions, for each column of each step of a plan, takes time by the square of a table's width:
     # most of all that a table of some hundred columns costs. Landing's conditions stand where they are to be met.

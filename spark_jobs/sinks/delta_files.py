@@ -51,8 +51,15 @@ def extent(session: SparkSession, path: str) -> tuple[int, int]:
 
 
 def last_transaction(session: SparkSession, path: str, application: str) -> int | None:
-    """The number of the last commit that an application has numbered."""
-    found: Any = _newest(session, path).transactions().get(application)
+    """The number of the last commit that an application has numbered. Delta notes all of these beside each commit; of
+    one by somebody else it makes the table's whole state, by jobs that are a good part of what a start costs."""
+    newest = _newest(session, path)
+    noted = newest.checksumOpt()
+    listed = noted.get().setTransactions() if noted.isDefined() else None
+    if listed is not None and listed.isDefined():
+        each = [listed.get().apply(at) for at in range(listed.get().size())]
+        return next((int(one.version()) for one in each if one.appId() == application), None)
+    found: Any = newest.transactions().get(application)
     return int(found.get()) if found.isDefined() else None
 
 

@@ -215,8 +215,11 @@ class PublishedTable:
         return self.publisher.session.table(self.publisher.relation(self.name))
 
     def _replace(self, layout: Layout, now: Stand, note: Mapping[str, Any]) -> None:
-        count = self.landed.session.table(self.landed.state.relation).count()
-        size = min(max(count // _PARTS, _LEAST_ROWS), _MOST_ROWS)
+        state, size = self.landed.state, _LEAST_ROWS
+        # A key takes more than a byte, so that what is small need not be counted.
+        if self.landed.sink.files(state.table)[1] > _PARTS * _LEAST_ROWS:
+            count = self.landed.session.table(state.relation).count()
+            size = min(max(count // _PARTS, _LEAST_ROWS), _MOST_ROWS)
         indexed = [*map(_is_indexed, layout.keys), False].index(False)
         frame = self.landed.session.sql(self.landed.view_text(layout, f"{now.at_s}L"))
         self._commit(lambda turn: self.publisher.replace(self.name, frame, note, indexed, size, turn))

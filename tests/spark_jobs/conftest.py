@@ -34,8 +34,7 @@ def spark_config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             "-XX:+UseSerialGC -Xmn900m -XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.2 "
             f"-XX:ReservedCodeCacheSize=256m -XX:-UsePerfData {HUGE_PAGES}"
         ),
-        # Nobody reads the text of a plan; a log of a few commits is one part.
-        "spark.sql.ui.explainMode": "simple",
+        # A log of a few commits is one part.
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.jars": ",".join(map(str, [*resolve("spark"), *resolve("iceberg")])),
         "warehouse": str(tmp_path_factory.mktemp("session")),

@@ -18,7 +18,7 @@ from spark_jobs.jvm.jars import jar_set
 from spark_jobs.session import require_class, session_settings
 from spark_jobs.sinks import iceberg
 from spark_jobs.sinks.delta import DeltaSink
-from spark_jobs.sinks.delta_files import commit_metadata, extent, properties_of
+from spark_jobs.sinks.delta_files import extent, last_transaction, newest_commits, properties_of
 from spark_jobs.sinks.delta_published import DeltaPublisher
 from spark_jobs.sinks.formats import FORMATS, table_format
 from spark_jobs.sinks.iceberg_published import IcebergPublisher
@@ -215,27 +215,35 @@ def test_what_writers_have_said_and_how_much_there_is_stands_in_the_log(spark: S
     said = ["an old one", None, '{"a": "\u2028 \\n "commitInfo""}', "the newest"]
     for at, text in enumerate(said):
         written = spark.range(at + 1).write.format("delta").mode("append")
+        written = written.option("txnAppId", "ours").option("txnVersion", str(at))
         (written if text is None else written.option("userMetadata", text)).save(path)
 
     def there() -> tuple[Any, ...]:
         (row,) = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").select("numFiles", "sizeInBytes").collect()
         return tuple(row)
 
-    found, jobs = _with_jobs(spark, lambda: extent(spark, path))
-    assert (found, jobs) == (there(), 0)
+    def numbers() -> tuple[int | None, int | None]:
+        return last_transaction(spark, path, "ours"), last_transaction(spark, path, "nobody's")
+
+    def noted(at_most: int) -> list[str]:
+        return [text for commit in newest_commits(spark, path, at_most) if (text := commit.said()) is not None]
+
+    (found, numbered), jobs = _with_jobs(spark, lambda: (extent(spark, path), numbers()))
+    assert (found, numbered, jobs) == (there(), (3, None), 0)
     history = spark.sql(f"DESCRIBE HISTORY delta.`{path}`").orderBy("version", ascending=False)
     told = [row["userMetadata"] for row in history.collect()]
     assert told == said[::-1]
-    assert list(commit_metadata(spark, path, 9)) == [text for text in told if text is not None]
-    assert list(commit_metadata(spark, path, 3)) == told[:2]
+    assert noted(9) == [text for text in told if text is not None]
+    assert noted(3) == told[:2]
     # As upkeep leaves it.
     DeltaTable(path).create_checkpoint()
     for gone in (0, 1):
         (tmp_path / "t" / "_delta_log" / f"{gone:020}.json").unlink()
-    assert list(commit_metadata(spark, path, 9)) == told[:2]
+    assert noted(9) == told[:2]
     # Beside whose commits nothing is noted.
     write_deltalake(path, DeltaTable(path).to_pyarrow_table(), mode="append")
     assert extent(spark, path) == there() and extent(spark, path)[0] == found[0] + 1
+    assert numbers() == (3, None)
 
 
 def _with_jobs(spark: SparkSession, work: Callable[[], Any]) -> tuple[Any, int]:
