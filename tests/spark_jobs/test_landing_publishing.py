@@ -40,6 +40,10 @@ class Table:
         self.loses: Held | None = None
         self.enrolled: list[str] = []
         self.refuses = False
+        self.others_wrote = False
+
+    def is_changed_by_others(self) -> bool:
+        return self.others_wrote
 
     def enroll(self, catalog: str, known: Known) -> None:
         if self.refuses:
@@ -104,6 +108,9 @@ def test_a_start_fills_no_segment_that_is_published_already() -> None:
     with beside(Stand(0, 7, (), positions=PUBLISHED)) as (found, _):
         assert found.begin(RESTORED) == 8
         assert not found.is_due(now=True)
+    with beside(Stand(0, 7, (), positions=PUBLISHED)) as (found, table):
+        table.others_wrote = True
+        assert found.begin(RESTORED) == 8 and found.is_due(now=False), "rows of others do not stay until a change comes"
     with beside(Stand(0, 2, ())) as (found, _):
         assert found.begin(replace(RESTORED, segment=6)) == 6 and found.is_due(now=False)
     with beside(Stand(1, 7, ())) as (found, _):
