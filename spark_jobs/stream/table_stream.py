@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -105,6 +106,8 @@ class TableStream:
         self._said: set[str] = set()
         self._has_rows = False
         self._has_letters = False
+        #: Whether the layout says of all that is unmerged whether it ends by itself.
+        self._ends_known = False
         self._lacking: str | None = None
         self._topic_ids: Mapping[str, str] = {}
         self._housekeeping = Housekeeping(settings)
@@ -132,6 +135,7 @@ class TableStream:
         self._registry.patience_s = 0.0 if once else PATIENCE_S
         restored = landed.restore()
         self._known, self._segment, self._mark = restored.known, restored.segment, restored.mark
+        self._ends_known = False
         self._unmerged, self._since_ms = restored.unmerged, restored.since_ms
         self._has_rows, self._batches = restored.has_rows, 0
         self._has_letters = restored.letters
@@ -157,6 +161,8 @@ class TableStream:
         if restored.ending:
             # The job may have ended between the two.
             self._expect_ends(landed)
+        # Letters that a paused job lands late are read nowhere again.
+        self._ends_known = not restored.letters
         # Somebody may have read it while nobody landed.
         self._filling = Parcels(landed).exist()
         if self.data_topic not in partitions:
@@ -227,11 +233,13 @@ class TableStream:
             self._layout = landed.prepare(plan.known)
         else:
             self._layout = plan.known.layout()
-        if self._known is not None:
+        with self._counting_ends():
             # Also at a start that changes nothing: the job may have ended between the two.
-            self._land_letters(landed, plan.recreated)
-        self._known = plan.known
-        self._publishing.adopt(plan.known)
+            ending = self._known is not None and self._land_letters(landed, plan.recreated)
+            self._known = plan.known
+            self._publishing.adopt(plan.known)
+            if ending:
+                self._expect_ends(landed)
         landed.register(self._layout)
 
     def _move_keys(self, landed: LandedTable, known: Known) -> Known:
@@ -252,6 +260,13 @@ class TableStream:
         self._known = replace(self._known, expiring=True)
         self._publishing.adopt(self._known)
         landed.register(self._layout)
+
+    @contextmanager
+    def _counting_ends(self) -> Iterator[None]:
+        """Within it something is appended, and counted whether it will end by itself: if that fails, nobody knows."""
+        known, self._ends_known = self._ends_known, False
+        yield
+        self._ends_known = known
 
     def _say(self, text: str) -> None:
         if text not in self._said:
@@ -299,17 +314,18 @@ class TableStream:
             known, seen = parcel.taken_into(self._known), Observation()
             counts = F.count_if(F.col("segment") != DEAD).alias("landed"), F.count(TTL).alias(TTL)
             frame = parcels.rows(parcel, self._segment).observe(seen, *counts)
-            landed.append(frame.unionByName(landed.note_row(known), allowMissingColumns=True))
-            counted = told(self.session, seen)
-            # Who was paused meanwhile has appended to what is merged: whoever has the lease now needs the parcel.
-            self.lease.check()
-            self._known, self._has_rows, self._has_letters = known, True, True
-            if known.incomplete is None:
-                self._lacking = self.progress.of(self.name).incomplete = None
-            self._publishing.landed({})
-            self._publishing.adopt(known)
-            if counted[TTL]:
-                self._expect_ends(landed)
+            with self._counting_ends():
+                landed.append(frame.unionByName(landed.note_row(known), allowMissingColumns=True))
+                counted = told(self.session, seen)
+                # Who was paused meanwhile has appended to what is merged: whoever has the lease now needs the parcel.
+                self.lease.check()
+                self._known, self._has_rows, self._has_letters = known, True, True
+                if known.incomplete is None:
+                    self._lacking = self.progress.of(self.name).incomplete = None
+                self._publishing.landed({})
+                self._publishing.adopt(known)
+                if counted[TTL]:
+                    self._expect_ends(landed)
             self._count(counted["landed"])
             if self._merge_is_due():
                 self._merge(landed)
@@ -369,13 +385,14 @@ class TableStream:
         counts = [f"count_if({reasons_sql([reason])}) AS {quoted(reason)}" for reason in DeadReason]
         counts += [f"count_if(segment <> {DEAD}) AS landed", "max(ts) AS newest", f"count({TTL}) AS {TTL}"]
         frame = frame.observe(seen, *map(F.expr, counts))
-        landed.append(frame.unionByName(landed.position_rows(ends, self._segment), allowMissingColumns=True))
-        self._has_rows = self.landed = True
-        self._positions.update(ends)
-        self._publishing.landed(ends)
-        counted = told(landed.session, seen)
-        if counted[TTL]:
-            self._expect_ends(landed)
+        with self._counting_ends():
+            landed.append(frame.unionByName(landed.position_rows(ends, self._segment), allowMissingColumns=True))
+            self._has_rows = self.landed = True
+            self._positions.update(ends)
+            self._publishing.landed(ends)
+            counted = told(landed.session, seen)
+            if counted[TTL]:
+                self._expect_ends(landed)
         dead = {str(reason): counted[reason] for reason in DeadReason if counted[reason]}
         self._has_letters |= bool(dead)
         self._count(counted["landed"])
@@ -394,22 +411,24 @@ class TableStream:
             return decoded_avro(batch, self._layout, self._segment, self.range_topic, self._registry)
         return decoded_json(batch, self._layout, self._segment, self.range_topic, self.settings.schemas_enable)
 
-    def _land_letters(self, landed: LandedTable, created_again: bool) -> None:
-        """Decodes again the dead letters that only waited for a definition or a schema, in a segment of its own."""
+    def _land_letters(self, landed: LandedTable, created_again: bool) -> bool:
+        """Decodes again the dead letters that only waited for a definition or a schema, in a segment of its own. Says
+        whether anything of them ends by itself."""
         if not self._has_letters:
-            return
+            return False
         waiting = waiting_letters(landed, self._registry if self.settings.avro else None, created_again)
         if waiting is None:
-            return
+            return False
         self._segment += 1
         seen, landing = Observation(), F.count_if(F.col("segment") != DEAD).alias("landed")
-        letters = self._decoded(waiting.records).observe(seen, landing)
+        letters = self._decoded(waiting.records).observe(seen, landing, F.count(TTL).alias(TTL))
         landed.replace_letters(letters, waiting.reasons, waiting.always)
         self._segment += 1
         self._publishing.landed({})
-        rows = told(landed.session, seen)["landed"]
-        self._count(rows)
-        self.progress.letters_landed(self.name, rows, landed.letters_since(self._began or {}))
+        counted = told(landed.session, seen)
+        self._count(counted["landed"])
+        self.progress.letters_landed(self.name, counted["landed"], landed.letters_since(self._began or {}))
+        return bool(counted[TTL])
 
     def _merge_is_due(self) -> bool:
         if self._unmerged >= self.settings.merge_every_rows or self._batches >= _BATCHES:
@@ -419,7 +438,8 @@ class TableStream:
 
     def _merge(self, landed: LandedTable) -> None:
         assert self._layout is not None
-        landed.merge(self._layout, self._segment, self._mark, self._positions)
+        ending = self._layout.expiring if self._ends_known else None
+        landed.merge(self._layout, self._segment, self._mark, self._positions, ending)
         self._mark, self._segment = self._segment, self._segment + 1
         self._unmerged, self._batches, self._since_ms = 0, 0, None
         self._housekeeping.merged(self._mark)

@@ -96,12 +96,10 @@ class LandedTable:
         """The newest noted definitions; None for a table that was never prepared."""
         if not self.exists():
             return None
-        noted = self.session.table(self._log).where(f"segment = {DEFINITIONS}").selectExpr(f"{_NEWEST} AS newest")
-        row = noted.first()
-        assert row is not None
-        if row["newest"] is None:
-            return None
-        return replace(known_in(row["newest"]["note"], row["newest"]["offset"]), expiring=self.expires())
+        noted = self.session.table(self._log).where(f"segment = {DEFINITIONS}").select("offset", "note")
+        # A maximum would be two stages of Spark's, the second planned when the first is done.
+        newest = noted.orderBy(F.desc("offset"), F.desc("note")).first()
+        return None if newest is None else replace(known_in(newest["note"], newest["offset"]), expiring=self.expires())
 
     def restore(self) -> Restored:
         """Everything a job must know to go on, in a query of the state and then one of the changelog.
@@ -115,7 +113,8 @@ class LandedTable:
         unmerged = "true" if merged.positions is None else f"(note IS NULL OR try_cast(note AS int) > {merged.mark})"
         placed, ttl = f"segment = {POSITIONS}", TTL if TTL in log.columns else "CAST(NULL AS bigint)"
         grouped = (
-            f"CASE WHEN segment IN ({DEAD}, {POSITIONS}, {DEFINITIONS}) THEN segment ELSE 0 END AS what",
+            f"CASE WHEN segment > 0 THEN 0 WHEN segment = {DEFINITIONS} OR segment = {DEAD} AND reason IS NOT NULL "
+            f"OR {placed} AND {unmerged} THEN segment END AS what",
             f"CASE WHEN {placed} THEN topic END AS topic",
             f"CASE WHEN {placed} THEN partition END AS partition",
         )
@@ -126,8 +125,8 @@ class LandedTable:
             f"count({ttl}) AS ttls",
             "unix_millis(min(landed_at)) AS since",
         )
-        dead = f"segment = {DEAD} AND reason IS NOT NULL"
-        chosen = log.where(f"segment = {DEFINITIONS} OR segment > {merged.mark} OR {dead} OR {placed} AND {unmerged}")
+        # By segments alone, which Delta has of each file: to look at what it notes of rows takes it another query.
+        chosen = log.where(f"segment IN ({DEAD}, {POSITIONS}, {DEFINITIONS}) OR segment > {merged.mark}")
         rows = chosen.groupBy(*map(F.expr, grouped)).agg(*map(F.expr, counted)).collect()
         noted = [row["newest"] for row in rows if row["what"] == DEFINITIONS]
         tail = [row for row in rows if row["what"] == 0]
@@ -194,10 +193,12 @@ class LandedTable:
             f"({POSITIONS}, 0, {literal(topic)}, {number}, CAST({offset} AS bigint))"
             for (topic, number), offset in sorted(ends.items())
         )
-        return self.session.sql(
+        rows = self.session.sql(
             f"SELECT *, current_timestamp() AS landed_at, '{segment}' AS note "
             f"FROM VALUES {values} AS p(segment, kind, topic, partition, offset)"
         )
+        # Spark gives each core some of them, and each would write a file of its own, which every reader opens.
+        return rows.coalesce(1)
 
     def append(self, frame: DataFrame) -> None:
         self.sink.append(self.changelog, frame)
@@ -266,13 +267,22 @@ class LandedTable:
         """The greatest segment that is merged into the state."""
         return self.state.merged().mark
 
-    def merge(self, layout: Layout, through: int, mark: int | None = None, positions: Offsets | None = None) -> None:
+    def merge(
+        self,
+        layout: Layout,
+        through: int,
+        mark: int | None = None,
+        positions: Offsets | None = None,
+        ending: bool | None = None,
+    ) -> None:
         """Folds the segments up to ``through`` into the state; the mark moves in the same commit.
 
         What is read and written is in proportion to the changes. Doing it twice changes nothing.
         ``mark`` saves a query where the caller knows it; too small a one only folds something again.
         ``positions`` are those of the rows in these segments that the caller has appended or found; without any,
         whatever the changelog says counts.
+        ``ending``: whether any of them has a TTL, where the caller knows of all that are its own. What a paused job has
+        appended beside them is read again from the topics, and of two writes of one time the one with a TTL counts.
         """
         layout = layout.merging or layout
         mark = self.mark() if mark is None else mark
@@ -281,7 +291,7 @@ class LandedTable:
         # Tables that earlier versions have made get what tables have now.
         self.widen()
         window = f"segment > {mark} AND segment <= {through}"
-        if not layout.expiring and (self.expires() or self._has_ttls(window)):
+        if not layout.expiring and (self.expires() or (self._has_ttls(window) if ending is None else ending)):
             layout = self.expect_ends(layout)
         new = sum(size for segment, size in self.sink.sizes(self.changelog).items() if mark < segment <= through)
         changes = changes_patch(layout, f"SELECT * FROM {self._log} WHERE {window}")

@@ -64,9 +64,11 @@ class State:
         """What is merged, read once: where SQL has it, each mention of the mark is a query of its own."""
         rows = self.session.table(self.relation)
         noted = MARKED_POSITIONS if MARKED_POSITIONS in rows.columns else "CAST(NULL AS string)"
-        mark = rows.where(f"bucket = {MARK_PART}").selectExpr("coalesce(max(mark), 0)", f"max({noted})").first()
-        assert mark is not None
-        return Merged(mark[0], None if mark[1] is None else positions_in(mark[1]), MARKER_TTL in rows.columns)
+        # One row, or none where nothing was merged. A maximum would be two stages of Spark's.
+        marked = rows.where(f"bucket = {MARK_PART}").selectExpr("mark", f"{noted} AS noted").collect()
+        mark = max((row["mark"] or 0 for row in marked), default=0)
+        positions = max((row["noted"] for row in marked if row["noted"] is not None), default=None)
+        return Merged(mark, None if positions is None else positions_in(positions), MARKER_TTL in rows.columns)
 
     def prepare(self, layout: Layout) -> None:
         self.sink.prepare(self.table, state_columns(layout), "bucket", [key.value for key in layout.keys])
