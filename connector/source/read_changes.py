@@ -115,7 +115,7 @@ class ChangeReader:
         self._connection.open()
         if (loose := loose_datacenter(self._connection.settings, self._connection.datacenters())) is not None:
             log.warning("%s", loose)
-        self._connection.sample_a_clock()
+        self._connection.sample_clocks()
         self.tables = Tables(describe_table(self._connection, name) for name in self._names)
         now = self._connection.clock.now_ms()
         if self._until_ms is None and not self._follow:

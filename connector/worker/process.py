@@ -218,7 +218,7 @@ def _prepare(
 
 def _first_sample(connection: Connection) -> None:
     connection.require_an_answer()
-    connection.sample_a_clock()
+    connection.sample_clocks()
 
 
 def _described(connection: Connection, names: Iterable[TableName]) -> Tables:

@@ -61,6 +61,7 @@ class Chaos:
         # Those that are drawn only where they are named.
         named: dict[str, Callable[[], None]] = {
             "another group": self._another_group,
+            "clock ahead": self._clock_ahead,
             "long stop": self._long_stop,
             "other tables": self._other_tables,
             "connector pauses": self._connector_pauses,
@@ -250,6 +251,11 @@ class Chaos:
         node.shift_ms = self._random.choice([0.0, -50.0, -400.0, -3_000.0])
         if old and len(cluster.nodes) == 1:
             node.shift_ms = 0.0
+
+    def _clock_ahead(self) -> None:
+        """A node's clock is ahead of another one's, or comes back: whoever is asked first need not be right."""
+        if others := self._service.cluster.nodes[1:]:
+            self._random.choice(others).shift_ms = self._random.choice([0.0, 400.0, 3_000.0, 60_000.0])
 
     def _registry_refuses(self) -> None:
         """The schemas of one table, for a while: as incompatible, or whoever asks is not allowed to."""

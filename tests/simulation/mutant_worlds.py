@@ -128,6 +128,10 @@ TWO_GROUPS = Plan(
 )
 
 
+# Clocks of nodes are ahead of that by which rows are written, while workers come and go.
+CLOCKS = Plan(roughness=Roughness(0.5, only=("clock ahead", "kill", "pause", "own clock steps", "node lies")))
+
+
 # Nobody reads for longer than the log keeps its rows.
 EXPIRES = Plan(Kind(ttl=20, late=False, gone=False), Roughness(2.0, 0, only=("long stop",)))
 
@@ -263,6 +267,7 @@ NAMED = {
     "tables": OTHER_TABLES,
     "groups": TWO_GROUPS,
     "pauses": PAUSES,
+    "clocks": CLOCKS,
     "expires": EXPIRES,
     "starts": STARTS,
     "hot": HOT,

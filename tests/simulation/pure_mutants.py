@@ -12,6 +12,7 @@ from tests.formats import test_formats_encoder as encoding
 from tests.simulation.mutant_worlds import AGAIN, DEAF_NODES, world
 from tests.simulation.mutation import Mutant, of
 from tests.simulation.snapshot_reading_mutants import patched
+from tests.source import test_source_connection as connecting
 from tests.source import test_source_lagging as lagging
 from tests.source import test_source_limits as limits
 from tests.source import test_source_retries as retries
@@ -35,6 +36,7 @@ LIMITS = "connector/source/limits.py"
 PIPELINE = "connector/worker/pipeline.py"
 BOOK = "connector/topology/book.py"
 CLAIMS = "connector/topology/claims.py"
+CONNECTION = "connector/source/connection.py"
 COMMITS = "connector/topology/commits.py"
 TABLE_STATE = "connector/topology/table_state.py"
 PRODUCER = "connector/delivery/producer.py"
@@ -67,6 +69,13 @@ FOLLOWED = [
 ]
 
 CHANGES = [
+    Mutant(
+        "every server is asked for its time before anything is read",
+        CONNECTION,
+        "            if told and time.monotonic() >= deadline:\n",
+        "            if told:\n",
+        connecting.test_every_server_is_asked_for_its_time_before_anything_is_read,
+    ),
     Mutant(
         "images belong to the row with their key",
         MATCHING,

@@ -13,8 +13,10 @@ from connector.config import load
 from connector.errors import RetriableSourceError, TableMissing
 from connector.source.connection import BYTES_AT_ONCE, Connection, ServerClock
 from connector.source.descriptions import cdc_options
+from connector.source.failures import NotReached
 from connector.source.from_config import connection_settings, reading_settings
 from connector.source.read_changes import ChangeReader
+from connector.source.settings import ConnectionSettings
 from embedded.scylla.process import EmbeddedScylla
 from tests.config.files import CONNECTOR, WORKER
 from tests.embedded.scylla.certificates import certificate
@@ -140,6 +142,32 @@ def test_the_clock_of_the_server_that_is_most_behind_counts(caplog: pytest.LogCa
     monotonic[0] += 2.5
     wall[0] -= 500  # the local clock steps; the servers' does not
     assert clock.now_ms() == 1_005_500
+
+
+class Told(Connection):
+    """Servers that tell a time, in ms, or fail."""
+
+    def __init__(self, *told: int | Exception) -> None:
+        super().__init__(ConnectionSettings(()))
+        self.told = dict(enumerate(told))
+
+    def hosts(self) -> list[Any]:
+        return list(self.told)
+
+    def sample_clock(self, host: Any) -> None:
+        told = self.told[host]
+        if isinstance(told, Exception):
+            raise told
+        self.clock.sampled(str(host), told)
+
+
+def test_every_server_is_asked_for_its_time_before_anything_is_read() -> None:
+    """Whoever is asked first may be ahead: what the others take until they are asked would be passed over."""
+    connection = Told(1_060_000, NotReached("away"), 1_000_000)
+    connection.sample_clocks()
+    assert 1_000_000 <= connection.clock.now_ms() < 1_050_000
+    with pytest.raises(NotReached, match="gone"):
+        Told(NotReached("away"), NotReached("gone")).sample_clocks()
 
 
 def test_cdc_options_of_the_schema_tables() -> None:

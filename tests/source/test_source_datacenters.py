@@ -91,10 +91,10 @@ def test_who_answers_is_looked_for_among_those_who_are_asked() -> None:
         connection.open()
         try:
             connection.require_an_answer()
-            connection.sample_a_clock()
+            connection.sample_clocks()
             scylla.admin.stop_node(1)
             connection.require_an_answer()
-            connection.sample_a_clock()
+            connection.sample_clocks()
             scylla.admin.stop_node(2)
             with pytest.raises(RetriableSourceError, match=r"127\.0\.0\.[23]:\d+: connection refused"):
                 connection.require_an_answer()

@@ -95,7 +95,7 @@ def test_a_reader_that_falls_behind_what_the_log_keeps_tells_it(
             source._step()
             assert "expired" not in caplog.text
             server.admin.move_clock(2 * 86_400)
-            source._connection.sample_a_clock()
+            source._connection.sample_clocks()
             server.admin.cql("INSERT INTO ks.t (pk) VALUES (2)")
             next(batches)
     [said] = [record.getMessage() for record in caplog.records if "expired" in record.getMessage()]
