@@ -98,7 +98,7 @@ lock: $(INSTALLED) ## pin Python packages and jars anew (needs uv)
 
 .PHONY: clean
 clean: ## remove .venv, .cache and what the tools left
-	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info embedded/build embedded/*.egg-info
 
 $(INSTALLED): requirements.lock pyproject.toml embedded/pyproject.toml .ci/setup
 	@rm -f $@

@@ -246,6 +246,8 @@ def product_modules() -> dict[str, Path]:
     for top in ("connector", "smt", "spark_jobs", "embedded", "scylla_cdc"):
         for path in sorted((ROOT / top).rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts
+            if parts[:2] == ("embedded", "build"):
+                continue  # the copy that `pip install ./embedded` leaves in a clone
             found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
