@@ -130,7 +130,7 @@ DELIVERY = [
         PRODUCER,
         "            error = of_report(SKIPPED)\n",
         "            return\n",
-        world(LATE_LEADERS, 3),
+        world(LATE_LEADERS, 4),
     ),
     Mutant(
         "nobody writes to new partitions before those who lead them know it",
