@@ -54,6 +54,10 @@ for misspelled names. `scylla-cdc migrate` makes the two JSON files of any of th
 - Properties marked **ours** are not known to the Java connector; all others have its names, defaults and meaning.
 - `${env:NAME}`, `${file:/path:key}` (a `.properties` file) and `${directory:/path:file}` are resolved at start. Other
   names for them can be set with `config.providers`. Resolved values never appear in a message.
+- What they may read can be limited in the worker's file, with Kafka's own parameters: `allowed.paths` of
+  `FileConfigProvider` and `DirectoryConfigProvider`, `allowlist.pattern` of `EnvVarConfigProvider`. Whoever may define
+  connectors over HTTP can read by references what the service can read. Where one has a limit, the others (`env`,
+  `file`, `directory`) are there only if `config.providers` names them, as in Kafka Connect.
 - Secrets of HashiCorp Vault and of AWS Secrets Manager are resolved at start too, with the providers and parameters
   that Kafka Connect's users have; see *Secrets from Vault and AWS*, below.
 - Passwords and other secrets are always masked.

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from dataclasses import replace
+from typing import Final
 
-from connector.config.contents import file_content, why_unreadable
 from connector.config.document import PUBLIC_NAMES, REFERENCE, Document
 from connector.config.environment import NO_TEXT, is_text
-from connector.config.java_properties import java_properties
+from connector.config.local_provider import LIMITS, LocalProvider, limited
 from connector.config.secret import learn, learn_resolved
 from connector.config.stores import SecretStore, StoreError, open_secrets_manager, open_vault
 from connector.errors import Problem
 
-_PROVIDERS = ("env", "file", "directory")
+_ENV, _FILE, _DIRECTORY = LocalProvider("env"), LocalProvider("file"), LocalProvider("directory")
+#: There without being declared.
+_PROVIDERS: Final[Mapping[str, LocalProvider]] = {"env": _ENV, "file": _FILE, "directory": _DIRECTORY}
 _PROVIDER_CLASSES = {
-    "EnvVarConfigProvider": "env",
-    "ENVSecretProvider": "env",
-    "FileConfigProvider": "file",
-    "DirectoryConfigProvider": "directory",
+    "EnvVarConfigProvider": _ENV,
+    "ENVSecretProvider": _ENV,
+    "FileConfigProvider": _FILE,
+    "DirectoryConfigProvider": _DIRECTORY,
 }
 _OpenStore = Callable[[str, Mapping[str, str], Mapping[str, str]], SecretStore]
 #: Stores on servers: the simple names of Lenses', Confluent's, AWS' and others' classes.
@@ -39,9 +41,10 @@ _INSTEAD = {
     "KubernetesConfigMapConfigProvider": _MOUNT,
     "K8sSecretConfigProvider": _MOUNT,
 }
-#: A provider that is refused.
+#: A provider that is refused, and one that is not declared where others may not read everything.
 _REFUSED = "refused"
-Provider = str | SecretStore
+_UNDECLARED = "undeclared"
+Provider = str | LocalProvider | SecretStore
 
 
 def provider_names(
@@ -52,16 +55,14 @@ def provider_names(
     One that cannot be had is a problem where this file or one of the ``others`` refers to it.
     """
     environ = {} if environ is None else environ
-    names: dict[str, Provider] = {provider: provider for provider in _PROVIDERS}
-    for alias in worker.written.get("config.providers", "").split(","):
-        alias = alias.strip()
-        if not alias:
-            continue
+    names: dict[str, Provider] = {**_PROVIDERS}
+    aliases = [alias.strip() for alias in worker.written.get("config.providers", "").split(",") if alias.strip()]
+    for alias in aliases:
         class_name = worker.written.get(f"config.providers.{alias}.class", "").strip()
         simple = class_name.rsplit(".", 1)[-1]
         known, opened = _PROVIDER_CLASSES.get(simple), _STORE_CLASSES.get(simple)
         if known:
-            names[alias] = known
+            names[alias] = _with_limits(known, alias, worker, environ)
         elif opened is not None:
             names[alias] = opened(alias, _params(alias, worker, environ), environ)
         elif alias not in names and not _refers((worker, *others), alias):
@@ -80,7 +81,23 @@ def provider_names(
             )
             # Its references are this one problem, not one each.
             names[alias] = _REFUSED
+    if any(isinstance(each, LocalProvider) and each.limited for each in names.values()):
+        # Else what one may not read were read by another: a file of variables stands below /proc.
+        names |= {name: _UNDECLARED for name in _PROVIDERS if name not in aliases}
     return names
+
+
+def _with_limits(known: LocalProvider, alias: str, worker: Document, environ: Mapping[str, str]) -> Provider:
+    prefix = f"config.providers.{alias}.param."
+    params = _params(alias, worker, environ)
+    provider, problems = limited(known, params, prefix)
+    worker.problems += [replace(problem, file=worker.place(problem.property)) for problem in problems]
+    worker.notes += [
+        (prefix + name, f"has no effect: it knows {LIMITS[known.kind]}")
+        for name in params
+        if name != LIMITS[known.kind]
+    ]
+    return _REFUSED if problems else provider
 
 
 def _refers(documents: Iterable[Document], alias: str) -> bool:
@@ -97,7 +114,8 @@ def _params(alias: str, worker: Document, environ: Mapping[str, str]) -> dict[st
 
         def replace(match: re.Match[str]) -> str:
             kind, path, key = match.group(1).strip(), (match.group(2) or "").strip(), match.group(3).strip()
-            found = _look_up(kind, path, key, environ)[0] if kind in _PROVIDERS else None
+            local = _PROVIDERS.get(kind)
+            found = None if local is None else local.look_up(path, key, environ)[0]
             # What cannot be found is reported with the file's other references.
             return match.group() if found is None else found
 
@@ -116,13 +134,16 @@ def resolve_references(document: Document, environ: Mapping[str, str], providers
         def replace(match: re.Match[str], name: str = name) -> str:
             provider, path, key = match.group(1).strip(), (match.group(2) or "").strip(), match.group(3).strip()
             kind = providers.get(provider)
-            if kind is None:
+            if kind is None or kind == _UNDECLARED:
                 problem = f"There is no provider '{provider}' for {match.group()}"
-                hint = "known: " + ", ".join(sorted(providers))
+                hint = "known: " + ", ".join(sorted(name for name, each in providers.items() if each != _UNDECLARED))
+                if kind is not None:
+                    problem += ": the worker limits what is read, so it counts only where it is declared"
+                    hint = f"add {provider} to config.providers, with its class; {hint}"
                 document.problems.append(Problem(name, problem, None, hint, document.place(name)))
                 document.broken.add(name)
                 return match.group()
-            if kind == _REFUSED:
+            if isinstance(kind, str):  # refused
                 document.broken.add(name)
                 return match.group()
             found, problem = _look_up(kind, path, key, environ)
@@ -150,24 +171,12 @@ def _refuse_what_is_no_text(document: Document) -> None:
             document.broken.add(name)
 
 
-def _look_up(kind: Provider, path: str, key: str, environ: Mapping[str, str]) -> tuple[str | None, str]:
-    if isinstance(kind, SecretStore):
-        try:
-            return kind.look_up(path, key), ""
-        except StoreError as error:
-            return None, str(error)
-    if kind == "env":
-        found = environ.get(key)
-        return found, f"the environment variable {key} is not set"
-    target = Path(path) / key if kind == "directory" else Path(path)
+def _look_up(
+    provider: LocalProvider | SecretStore, path: str, key: str, environ: Mapping[str, str]
+) -> tuple[str | None, str]:
+    if isinstance(provider, LocalProvider):
+        return provider.look_up(path, key, environ)
     try:
-        content = file_content(target).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = why_unreadable(error) if isinstance(error, OSError) else "is not UTF-8 text"
-        return None, f"the file {target} cannot be read: {reason}"
-    if kind == "directory":
-        return content.rstrip("\r\n"), ""
-    try:
-        return java_properties(content).get(key), f"the file {target} has no key {key}"
-    except ValueError as error:
-        return None, f"the file {target} cannot be read: {error}"
+        return provider.look_up(path, key), ""
+    except StoreError as error:
+        return None, str(error)

@@ -216,3 +216,63 @@ def test_what_a_provider_is_called_makes_no_secret_of_its_parameters() -> None:
     loaded({}, worker | {"config.providers.secretsManager.param.aws.region": "eu-central-1"})
     assert scrub("in eu-central-1") == "in eu-central-1"
     assert scrub("the key s3cret-of-aws") != "the key s3cret-of-aws"
+
+
+KAFKA = "org.apache.kafka.common.config.provider."
+
+
+def test_a_provider_reads_no_more_than_the_worker_allows(tmp_path: Path) -> None:
+    """Who defines connectors over HTTP would read every file and variable of the service."""
+    allowed, other = tmp_path / "allowed", tmp_path / "other"
+    for folder in (allowed, other):
+        folder.mkdir()
+        (folder / "own.properties").write_text(f"key={folder.name}")
+    (allowed / "plain").write_text("plain\n")
+    (allowed / "up").symlink_to(other)
+    files = provider("file", f"{KAFKA}FileConfigProvider", **{"param.allowed.paths": f"/nowhere, {allowed}/"})
+    folders = provider("dir", f"{KAFKA}DirectoryConfigProvider", **{"param.allowed.paths": str(allowed)})
+    names = provider("env", f"{KAFKA}EnvVarConfigProvider", **{"param.allowlist.pattern": "DB_.*|MORE"})
+    worker = {**files, **folders, **names, "config.providers": "file,dir,env"}
+    environ = {"DB_NAME": "shop", "MORE": "more", "MORE_OF_IT": "s3cret"}
+
+    def prefix(reference: str) -> str:
+        return loaded({"topic.prefix": reference}, worker, environ).connector.output.names.topic_prefix
+
+    assert prefix(f"${{file:{allowed}/own.properties:key}}") == "allowed"
+    assert prefix(f"${{file:{allowed}/up/../own.properties:key}}") == "allowed"
+    assert prefix("${env:DB_NAME}-${env:MORE}") == "shop-more"
+    assert prefix(f"${{dir:{allowed}:plain}}") == "plain"
+    for reference in (
+        f"${{file:{other}/own.properties:key}}",
+        f"${{file:{allowed}/../other/own.properties:key}}",
+        f"${{file:{tmp_path}/allowed-too/own.properties:key}}",
+        "${file:own.properties:key}",
+        f"${{dir:{other}:own.properties}}",
+        f"${{dir:{allowed}:../other/own.properties}}",
+        "${env:MORE_OF_IT}",
+    ):
+        found = problem({"topic.prefix": reference}, worker, environ)
+        assert found.property == "topic.prefix" and "may not be read" in found.problem, found
+
+
+def test_beside_a_provider_with_limits_others_are_to_be_declared(tmp_path: Path) -> None:
+    worker = provider("vars", f"{KAFKA}EnvVarConfigProvider", **{"param.allowlist.pattern": "DB_.*"})
+    for reference in ("${env:HOME}", "${file:/proc/self/environ:HOME}", "${directory:/proc/self:environ}"):
+        found = problem({"topic.prefix": reference}, worker, {"HOME": "s3cret"})
+        assert "There is no provider" in found.problem and "config.providers" in str(found.suggestion), found
+    (tmp_path / "own.properties").write_text("key=shop")
+    worker |= provider("file", f"{KAFKA}FileConfigProvider") | {"config.providers": "vars,file"}
+    reference = f"${{file:{tmp_path}/own.properties:key}}"
+    assert loaded({"topic.prefix": reference}, worker).connector.output.names.topic_prefix == "shop"
+
+
+def test_limits_that_cannot_be_read_are_refused() -> None:
+    for class_name, name, text in (
+        ("FileConfigProvider", "allowed.paths", "secrets"),
+        ("DirectoryConfigProvider", "allowed.paths", "/opt/secrets,,/run/secrets"),
+        ("EnvVarConfigProvider", "allowlist.pattern", "DB_("),
+    ):
+        worker = provider("mine", f"{KAFKA}{class_name}", **{f"param.{name}": text})
+        assert problem({"topic.prefix": "${mine:/a:b}"}, worker).property == f"config.providers.mine.param.{name}"
+    misspelt = provider("mine", f"{KAFKA}FileConfigProvider", **{"param.allowed.path": "/opt"})
+    assert any("allowed.path: has no effect" in notice for notice in loaded({}, misspelt).notices)

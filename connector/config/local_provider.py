@@ -1,0 +1,81 @@
+"""Providers of secrets that read what this machine has: variables, files, folders; and what each may read.
+
+In: the parameters that a worker's file gives to one. Out: a ``LocalProvider``, which answers references; ``Problem``s
+of its parameters. Who defines connectors over HTTP reads by references what the service can read, and no more than
+these parameters allow.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal
+
+from connector.config.contents import file_content, why_unreadable
+from connector.config.java_properties import java_properties
+from connector.config.properties import Invalid, java_pattern
+from connector.errors import Problem
+
+#: Kafka's names of what limits a provider, by its kind.
+_PATHS: Final = "allowed.paths"
+_NAMES: Final = "allowlist.pattern"
+LIMITS: Final = {"env": _NAMES, "file": _PATHS, "directory": _PATHS}
+
+
+@dataclass(frozen=True, slots=True)
+class LocalProvider:
+    """``paths``: files, and folders with all that is below them; ``names``: of variables. None is no limit."""
+
+    kind: Literal["env", "file", "directory"]
+    paths: tuple[Path, ...] | None = None
+    names: re.Pattern[str] | None = None
+
+    @property
+    def limited(self) -> bool:
+        return self.paths is not None or self.names is not None
+
+    def look_up(self, path: str, key: str, environ: Mapping[str, str]) -> tuple[str | None, str]:
+        """The text, or why there is none."""
+        if self.kind == "env":
+            if self.names is not None and not self.names.fullmatch(key):
+                return None, f"the environment variable {key} may not be read: {_NAMES} has no such name"
+            return environ.get(key), f"the environment variable {key} is not set"
+        target = Path(path) / key if self.kind == "directory" else Path(path)
+        if self.paths is not None:
+            # What is asked about has to be what is opened, so no step upwards is left in it.
+            target = Path(os.path.normpath(target))
+            if not any(target.is_relative_to(allowed) for allowed in self.paths):
+                return None, f"the file {target} may not be read: it is not below any of {_PATHS}"
+        try:
+            content = file_content(target).decode()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = why_unreadable(error) if isinstance(error, OSError) else "is not UTF-8 text"
+            return None, f"the file {target} cannot be read: {reason}"
+        if self.kind == "directory":
+            return content.rstrip("\r\n"), ""
+        try:
+            return java_properties(content).get(key), f"the file {target} has no key {key}"
+        except ValueError as error:
+            return None, f"the file {target} cannot be read: {error}"
+
+
+def limited(provider: LocalProvider, params: Mapping[str, str], prefix: str) -> tuple[LocalProvider, list[Problem]]:
+    """The provider with the limits of its parameters, whose names begin with ``prefix``."""
+    limit = LIMITS[provider.kind]
+    text = params.get(limit, "")
+    if not text:
+        return provider, []
+    if limit == _NAMES:
+        try:
+            return replace(provider, names=java_pattern(text)), []
+        except Invalid as invalid:
+            return provider, [Problem(prefix + limit, invalid.problem, text, invalid.suggestion)]
+    paths = tuple(Path(os.path.normpath(item.strip() or ".")) for item in text.split(","))
+    if any(not path.is_absolute() for path in paths):
+        return provider, [
+            Problem(prefix + limit, "Must be a list of absolute paths", text, "/opt/secrets,/run/secrets")
+        ]
+    return replace(provider, paths=paths), []
