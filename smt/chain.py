@@ -96,12 +96,16 @@ def _step(
     if not type_name:
         problems.append(OptionProblem(f"{prefix}type", MISSING))
         return None
+    given = f"{prefix}predicate" in properties
     named = properties.get(f"{prefix}predicate", "").strip()
-    if named and named not in predicates:
+    if given and named not in predicates:
         problems.append(OptionProblem(f"{prefix}predicate", "`predicates` names no such predicate", None, named))
     negate = properties.get(f"{prefix}negate", "false").strip().lower()
     if negate not in ("true", "false"):
         problems.append(OptionProblem(f"{prefix}negate", "Must be true or false", None, negate))
+    elif negate == "true" and not given:
+        text = "There is no predicate to be negated"
+        problems.append(OptionProblem(f"{prefix}negate", text, f"{prefix}predicate", negate))
     options = _of_the_connector(TYPES.get(type_name), properties) | _options(prefix, properties)
     try:
         built = build_transform(type_name, options)

@@ -14,6 +14,7 @@ from connector.config.properties import Invalid, OutputFormat, java_pattern
 from connector.errors import Problem
 from connector.suggestions import did_you_mean, nearest
 
+_NOTHING_TO_NEGATE = "There is no predicate to be negated"
 EXTRACT = "ScyllaExtractNewRecordState"
 FLATTEN = "ScyllaFlattenColumns"
 SAFE_EXTRACT = "extract-new-state"
@@ -164,16 +165,22 @@ def _read_transform(
 ) -> TransformSpec | None:
     options = _options(f"transforms.{alias}.", raw)
     text = options.pop("type", "").strip()
-    predicate_name = options.pop("predicate", "").strip()
+    named = options.pop("predicate", None)
+    predicate_name = (named or "").strip()
     negate = options.pop("negate", "false").strip().lower()
     options.pop("plugin.version", None)
-    if predicate_name and predicate_name not in predicate_aliases:
-        hint = did_you_mean(predicate_name, predicate_aliases) or f"add {predicate_name} to predicates"
+    if named is not None and predicate_name not in predicate_aliases:
+        hint = f"add {predicate_name} to predicates" if predicate_name else "leave it out, or name one of predicates"
+        hint = did_you_mean(predicate_name, predicate_aliases) or hint
         problems.append(
             Problem(f"transforms.{alias}.predicate", "`predicates` names no such predicate", predicate_name, hint)
         )
     if negate not in ("true", "false"):
         problems.append(Problem(f"transforms.{alias}.negate", "Must be true or false", negate))
+    elif named is None and negate == "true":
+        problems.append(
+            Problem(f"transforms.{alias}.negate", _NOTHING_TO_NEGATE, negate, f"transforms.{alias}.predicate")
+        )
     kind = TRANSFORMS.get(text)
     if kind is None:
         name = f"transforms.{alias}.type"

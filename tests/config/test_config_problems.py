@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from smt import SmtOptionError, build_chain
 from tests.config.files import CONNECTOR, loaded, problem, problems, validate
 
 
@@ -184,6 +185,21 @@ def test_transforms() -> None:
         "transforms.route.replacment",
         "predicates.data.type",
     }
+
+
+@pytest.mark.parametrize(
+    ("own", "wanted"),
+    [
+        ({"transforms.drop.negate": "true"}, "transforms.drop.negate"),
+        ({"transforms.drop.predicate": " "}, "transforms.drop.predicate"),
+        ({"transforms.drop.predicate": "", "transforms.drop.negate": "true"}, "transforms.drop.predicate"),
+    ],
+)
+def test_a_transform_whose_predicate_is_forgotten_is_not_for_every_record(own: dict[str, str], wanted: str) -> None:
+    chain = {"transforms": "drop", "transforms.drop.type": "Filter", **own}
+    assert problem(chain).property == wanted
+    with pytest.raises(SmtOptionError, match=wanted):
+        build_chain(chain)
 
 
 @pytest.mark.parametrize(
