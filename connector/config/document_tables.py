@@ -25,7 +25,7 @@ FORMS = (
     ),
     (
         "YAML (`.yaml`, `.yml`)",
-        "Strimzi's `KafkaConnector`, Confluent's `Connector`; or the properties alone",
+        "Strimzi's `KafkaConnector`, Confluent's and Conduktor's `Connector`; or the properties alone",
         "Strimzi's `KafkaConnect` (`spec.config` and `bootstrapServers`), Confluent's `Connect` (`configOverrides`); "
         "or the properties alone",
     ),

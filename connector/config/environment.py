@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from connector.config.env_files import Line, env_lines
 from connector.config.java_properties import java_properties
-from connector.config.properties import WORKER_BY_NAME, WORKER_FAMILIES, Effect, family_of
+from connector.config.properties import WORKER_BY_NAME, Effect, idle_reason
 from connector.config.redpanda import ADDITIONAL, OF_THE_IMAGE, is_of_redpanda, redpanda_properties
 from connector.config.substitution import Variables, substituted
 from connector.errors import ConfigurationError, Problem
@@ -126,8 +126,7 @@ def _is_of_a_worker(variable: str) -> bool:
 
 def is_idle(name: str) -> bool:
     """Whether it makes no difference what a worker's property says."""
-    one = WORKER_BY_NAME.get(name) or family_of(name, WORKER_FAMILIES)
-    return one is not None and one.effect is Effect.NONE
+    return idle_reason(name, worker=True) is not None
 
 
 def variables_of(text: str, environ: Mapping[str, str], *, any_names: bool = False) -> dict[str, str] | None:

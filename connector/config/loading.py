@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from connector.config import rules
@@ -36,7 +37,7 @@ from connector.config.findings import Findings
 from connector.config.http_config import HttpConfig, check_http
 from connector.config.kafka import is_secret, kafka_properties
 from connector.config.parsing import parse
-from connector.config.properties import CONNECTOR, WORKER_BY_NAME, neighbour_of
+from connector.config.properties import CONNECTOR, WORKER_BY_NAME, idle_reason, neighbour_of
 from connector.config.references import provider_names, resolve_references
 from connector.config.secret import Secret
 from connector.config.single_values import check_single_values
@@ -76,7 +77,7 @@ def load(
     providers = provider_names(worker_document, environ, [connector_document])
     _told_apart(connector_document, worker_document)
     for document in (connector_document, worker_document):
-        resolve_references(document, environ, providers)
+        resolve_references(document, environ, providers, partial(idle_reason, worker=document is worker_document))
         findings.problems += document.problems
         for name, text in document.notes:
             findings.notice(document, name, text)

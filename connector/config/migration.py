@@ -140,13 +140,13 @@ def _line(document: Document, name: str, findings: Findings) -> Line:
         return Line(document.file, name, Verdict.KEPT, f"not found on this machine: {problems[0].problem}")
     if problems:
         return Line(document.file, name, Verdict.IMPOSSIBLE, "; ".join(map(_told, problems)))
-    if name in document.broken:
-        text = "refers to a provider of secrets that is not supported: see config.providers in the worker's file"
-        return Line(document.file, name, Verdict.IMPOSSIBLE, text)
     notices = findings.said_of(document, name)
     idle = [text for text in notices if text.startswith(_IDLE)]
     if idle:
         return Line(document.file, name, Verdict.NO_EFFECT, "; ".join(idle))
+    if name in document.broken:
+        text = "refers to a provider of secrets that is not supported: see config.providers in the worker's file"
+        return Line(document.file, name, Verdict.IMPOSSIBLE, text)
     changed = any(text.endswith(" is used") for text in notices)
     return Line(document.file, name, Verdict.CHANGED if changed else Verdict.KEPT, "; ".join(notices))
 

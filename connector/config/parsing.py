@@ -25,6 +25,8 @@ def parse(document: Document, declared: Mapping[str, Property], findings: Findin
         name = next((name for name in (one.name, *one.aliases) if name in document.texts), one.name)
         text = document.texts.get(name)
         if name in document.broken:
+            if one.effect is Effect.NONE:
+                findings.notice(document, name, f"has no effect here: {one.reason}")
             continue
         if text is None or (one.required and not text.strip()):
             if one.required and document.readable:

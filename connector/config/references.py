@@ -125,8 +125,22 @@ def _params(alias: str, worker: Document, environ: Mapping[str, str]) -> dict[st
     return params
 
 
-def resolve_references(document: Document, environ: Mapping[str, str], providers: Mapping[str, Provider]) -> None:
-    """Replaces ``${env:NAME}``, ``${file:/path:key}``, ``${directory:/path:name}`` and those of stores in ``texts``."""
+def resolve_references(
+    document: Document,
+    environ: Mapping[str, str],
+    providers: Mapping[str, Provider],
+    idle: Callable[[str], object] = lambda name: None,
+) -> None:
+    """Replaces ``${env:NAME}``, ``${file:/path:key}``, ``${directory:/path:name}`` and those of stores in ``texts``.
+
+    What is ``idle`` needs no value, and does without one that is not to be had.
+    """
+
+    def miss(name: str, problem: str, hint: str | None = None) -> None:
+        document.broken.add(name)
+        if not idle(name):
+            document.problems.append(Problem(name, problem, None, hint, document.place(name)))
+
     for name, written in document.written.items():
         if "${" not in written:
             continue
@@ -140,16 +154,14 @@ def resolve_references(document: Document, environ: Mapping[str, str], providers
                 if kind is not None:
                     problem += ": the worker limits what is read, so it counts only where it is declared"
                     hint = f"add {provider} to config.providers, with its class; {hint}"
-                document.problems.append(Problem(name, problem, None, hint, document.place(name)))
-                document.broken.add(name)
+                miss(name, problem, hint)
                 return match.group()
             if isinstance(kind, str):  # refused
                 document.broken.add(name)
                 return match.group()
             found, problem = _look_up(kind, path, key, environ)
             if found is None:
-                document.problems.append(Problem(name, f"{match.group()}: {problem}", None, None, document.place(name)))
-                document.broken.add(name)
+                miss(name, f"{match.group()}: {problem}")
                 return match.group()
             if name not in PUBLIC_NAMES:
                 learn_resolved(name, found, match.group())

@@ -227,6 +227,9 @@ def test_references_are_kept_as_they_are_written(migrate: Any, tmp_path: Path, m
     assert answer.verdict("scylla.local.dc")[1].startswith("not found on this machine")
     config = json.loads((tmp_path / "new" / "orders.json").read_text())["config"]
     assert (config["scylla.password"], config["scylla.local.dc"]) == ("${env:SECRET}", "${env:NOT_HERE}")
+    answer = migrate(connector={**ORDERS, "errors.log.enable": "${env:NOT_HERE}", "kafka.api.key": "${vault:a:b}"})
+    assert answer.status == 0
+    assert answer.verdict("errors.log.enable")[0] == answer.verdict("kafka.api.key")[0] == "no effect"
     answer = migrate(connector={**ORDERS, "scylla.password": "${vault:a:b}"})
     assert answer.verdict("scylla.password")[0] == "impossible"
     refused = tmp_path / "refused.properties"

@@ -14,7 +14,7 @@ from connector.config import Configuration, load, read_documents
 from connector.config.env_files import env_file_variables
 from connector.config.substitution import Variables, substituted
 from connector.errors import ConfigurationError, Problem
-from tests.config.files import CONNECTOR, read, validate
+from tests.config.files import CLASS, CONNECTOR, WORKER, read, validate
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="cdc" password="{}";'
 SASL = "CONNECT_SECURITY_PROTOCOL=SASL_PLAINTEXT\nCONNECT_SASL_MECHANISM=PLAIN\n"
@@ -354,6 +354,14 @@ def test_confluents_operator(tmp_path: Path) -> None:
     spec["dependencies"]["kafka"]["authentication"] = {"type": "plain", "jaasConfig": {"secretRef": "x"}}
     problem = refused(stored(tmp_path, resource("Connect", "connect", spec=spec)))
     assert "sasl.jaas.config in a worker file" in str(problem.suggestion)
+
+
+def test_a_connector_of_conduktor(tmp_path: Path) -> None:
+    metadata = {"cluster": "mine", "connectCluster": "connect", "name": "orders", "autoRestart": {"enabled": True}}
+    spec = {"config": {**CONNECTOR, "connector.class": CLASS, "tasks.max": "2"}}
+    found = {"apiVersion": "kafka/v2", "kind": "Connector", "metadata": metadata, "spec": spec}
+    connector = load(stored(tmp_path, found), WORKER, {}).connector
+    assert (connector.name, connector.tasks_max) == ("orders", 2)
 
 
 # -- Redpanda's image ------------------------------------------------------------------------------------------

@@ -473,6 +473,43 @@ def test_what_only_terraform_knows_is_told(tmp_path: Path) -> None:
     assert "`terraform show -json`" in str(problem.suggestion)
 
 
+def test_a_connector_of_googles(tmp_path: Path) -> None:
+    config = {**CONNECTOR, "connector.class": CLASS}
+    del config["name"]
+    lines = "".join(f'    "{name}" = "{text}"\n' for name, text in config.items())
+    content = f"""resource "google_managed_kafka_connector" "o" {{
+  connect_cluster = google_managed_kafka_connect_cluster.c.connect_cluster_id
+  connector_id    = "orders"
+  configs = {{
+{lines}  }}
+}}
+"""
+    (document,) = read(tmp_path, "google.tf", content)
+    assert document.texts == {**config, "name": "orders"}
+    values = {"connector_id": "orders", "name": None, "configs": config}
+    resource = {"type": "google_managed_kafka_connector", "name": "o", "values": values}
+    shown = {"format_version": "1.0", "values": {"root_module": {"resources": [resource]}}}
+    (document,) = read(tmp_path, "state.json", json.dumps(shown))
+    assert document.texts == {**config, "name": "orders"}
+
+
+def test_what_has_no_effect_needs_no_value(tmp_path: Path) -> None:
+    """Custom connectors of Confluent Cloud have its logins and ids beside their own properties."""
+    maps = """config_sensitive = {
+    "kafka.api.key"              = confluent_api_key.a.id
+    "kafka.api.secret"           = var.secret
+    "confluent.custom.plugin.id" = confluent_custom_connector_plugin.p.id
+    "errors.log.enable"          = var.logs
+  }
+  connector_configuration"""
+    content = TERRAFORM.replace("connector_configuration", maps).replace("p${var.password}", "password1")
+    content = content.replace("$${secretsmanager:msk:jaas}", "x").replace("aws_mskconnect", "confluent")
+    (tmp_path / "cloud.tf").write_text(content)
+    notices = "\n".join(load(tmp_path / "cloud.tf", {**WORKER, "listeners": "${env:NOT_HERE}"}, {}).notices)
+    for name in ("kafka.api.key", "kafka.api.secret", "confluent.custom.plugin.id", "errors.log.enable", "listeners"):
+        assert name in notices
+
+
 def test_values_that_terraform_reads_by_itself_count_over_defaults(tmp_path: Path) -> None:
     (tmp_path / "terraform.tfvars").write_text(
         '# said\ntables = "shop.items"\npassword = "p\\"$${x}" # said\nmore = {\n  tables = "nobody.s"\n}\n'

@@ -1,4 +1,4 @@
-"""Resources of the operators that run Kafka Connect in Kubernetes, Strimzi's and Confluent's.
+"""Resources of the operators that run Kafka Connect in Kubernetes, Strimzi's and Confluent's, and of Conduktor.
 
 In: a resource. Out: the connector or the worker that it is. What it makes of the cluster's secrets is a problem.
 """
@@ -24,9 +24,10 @@ def of_operators(document: Mapping[str, Any]) -> Iterator[Wrapped]:
     if kind in ("KafkaConnector", "Connector"):
         wrapped = Wrapped({}, name)
         if isinstance(spec, Mapping):
-            of_strimzi = kind == "KafkaConnector"
+            # Conduktor's kind is Confluent's, and its map of properties Strimzi's.
+            inner = "config" if kind == "KafkaConnector" or "config" in spec else "configs"
             wrapped.content = _connector(
-                wrapped, name, spec, *(("tasksMax", "config") if of_strimzi else ("taskMax", "configs"))
+                wrapped, name, spec, "tasksMax" if kind == "KafkaConnector" else "taskMax", inner
             )
         else:
             wrapped.problems.append(Problem("spec", "Must hold the connector's configuration", None, "spec.config"))

@@ -12,15 +12,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from connector.config.contents import file_text
-from connector.config.forms.terraform_state import PROPERTY_MAPS
+from connector.config.forms.terraform_state import NAMES, PROPERTY_MAPS
 from connector.config.forms.terraform_values import Known, Unknown, Value, end_of, map_behind, text_of, value_of
 from connector.config.forms.wrapped import Wrapped
+from connector.config.properties import idle_reason
 from connector.errors import Problem
 
 _RESOURCE = re.compile(r"^[ \t]*resource[ \t]+\"([\w\-]+)\"[ \t]+\"([\w\-]+)\"[ \t]*\{", re.MULTILINE)
 _MAP = re.compile(rf"^[ \t]*({'|'.join(PROPERTY_MAPS)})[ \t]*=[ \t]*", re.MULTILINE)
 _LOCALS = re.compile(r"^[ \t]*locals[ \t]*\{", re.MULTILINE)
-_NAME = re.compile(r"^[ \t]*name[ \t]*=[ \t]*\"((?:[^\"\\]|\\.)*)\"", re.MULTILINE)
+_NAME = re.compile(rf"^[ \t]*(?:{'|'.join(NAMES)})[ \t]*=[ \t]*\"((?:[^\"\\]|\\.)*)\"", re.MULTILINE)
 _DECLARED = re.compile(r"^[ \t]*variable[ \t]+\"(\w+)\"[ \t]*\{([^{}]*)\}", re.MULTILINE)
 _VALUE = r"[ \t]*=[ \t]*(?:\"((?:[^\"\\\n]|\\.)*)\"|([\w.\-]+))?"
 _DEFAULT = re.compile(rf"^[ \t]*(default){_VALUE}", re.MULTILINE)
@@ -62,6 +63,8 @@ def _take(wrapped: Wrapped, name: str, value: Value) -> None:
     for property_, inner in (value if isinstance(value, dict) else {name: Unknown()}).items():
         if isinstance(inner, str):
             wrapped.content[property_] = inner
+        elif reason := idle_reason(property_, worker=False):
+            wrapped.notes.append((property_, f"has no effect here: {reason}"))
         elif inner is not None:
             text = "Is an expression, which only Terraform knows"
             wrapped.problems.append(Problem(property_, text, None, _HINT))

@@ -10,8 +10,10 @@ from typing import Any
 
 from connector.config.forms.wrapped import Wrapped
 
-#: What the resources of connectors call their map of properties: MSK Connect's, then the others'.
-PROPERTY_MAPS = ("connector_configuration", "config", "config_nonsensitive", "config_sensitive")
+#: What the resources of connectors call their map of properties: MSK Connect's, Google's, then the others'.
+PROPERTY_MAPS = ("connector_configuration", "configs", "config", "config_nonsensitive", "config_sensitive")
+#: And what their names, where a map has none.
+NAMES = ("name", "connector_id", "connector_name")
 
 
 def terraform_values(document: Mapping[str, Any]) -> Iterator[Wrapped]:
@@ -29,6 +31,5 @@ def terraform_values(document: Mapping[str, Any]) -> Iterator[Wrapped]:
                 continue
             config = {key: text for name in PROPERTY_MAPS for key, text in dict(values.get(name) or {}).items()}
             if "connector.class" in config:
-                yield Wrapped(
-                    {"name": values.get("name") or config.get("name"), "config": config}, str(resource["name"])
-                )
+                named = next((values[name] for name in NAMES if values.get(name)), config.get("name"))
+                yield Wrapped({"name": named, "config": config}, str(resource["name"]))

@@ -21,6 +21,7 @@ from connector.config.properties.catalogue import (
     WORKER_FAMILIES,
     WORKER_SECTIONS,
     family_of,
+    idle_reason,
 )
 from connector.config.properties.connection import CONNECTION, OTHER_SNAPSHOT_MODES, READING
 from connector.config.properties.framework import CONNECTOR_CLASS
@@ -77,6 +78,7 @@ __all__ = [
     "Property",
     "Section",
     "family_of",
+    "idle_reason",
     "integer",
     "java_pattern",
     "neighbour_of",

@@ -6,8 +6,9 @@ from connector.config.properties.connection import CONNECTION, READING
 from connector.config.properties.framework import CONNECTOR_FAMILIES, FRAMEWORK
 from connector.config.properties.http import HTTP
 from connector.config.properties.inherited import INHERITED
+from connector.config.properties.neighbours import neighbour_of
 from connector.config.properties.output import OUTPUT
-from connector.config.properties.property import Family, Property, Section
+from connector.config.properties.property import Effect, Family, Property, Section
 from connector.config.properties.worker import WORKER, WORKER_FAMILIES
 
 CONNECTOR_SECTIONS: tuple[Section, ...] = (CONNECTION, READING, OUTPUT, FRAMEWORK, INHERITED)
@@ -48,6 +49,20 @@ def family_of(name: str, families: tuple[Family, ...]) -> Family | None:
     return max(found, key=lambda family: len(family.prefix), default=None)
 
 
+def idle_reason(name: str, *, worker: bool) -> str | None:
+    """Why it makes no difference what a property of this name says in a worker's file or a connector's, if it does
+    not."""
+    declared: Property | Family | None
+    if worker:
+        declared = WORKER_BY_NAME.get(name) or family_of(name, WORKER_FAMILIES)
+    else:
+        declared = CONNECTOR.get(name) or family_of(name, CONNECTOR_FAMILIES)
+    if declared is not None:
+        return declared.reason if declared.effect is Effect.NONE else None
+    neighbour = None if worker else neighbour_of(name)
+    return None if neighbour is None else neighbour.reason
+
+
 __all__ = [
     "CONNECTOR",
     "CONNECTOR_FAMILIES",
@@ -57,4 +72,5 @@ __all__ = [
     "WORKER_FAMILIES",
     "WORKER_SECTIONS",
     "family_of",
+    "idle_reason",
 ]

@@ -143,6 +143,15 @@ NEIGHBOURS: tuple[Neighbour, ...] = (
         ("s3.", "aws.", "connection.", "camel.", "hive.", "elastic.", "es."),
     ),
     Neighbour(
+        "Confluent Cloud",
+        "it is for Confluent Cloud; Kafka's login stands in the worker's file",
+        _names(
+            """
+            kafka.api.key kafka.api.secret kafka.auth.mode kafka.endpoint kafka.region kafka.service.account.id
+            """
+        ),
+    ),
+    Neighbour(
         "sinks",
         "it is for connectors that read topics",
         _names("topics topics.regex behavior.on.null.values max.retries"),
