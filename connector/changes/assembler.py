@@ -74,7 +74,14 @@ def _sorted(batch: Batch) -> Batch:
 
 
 def _moved(batch: Batch, layout: LogLayout) -> list[Row]:
-    """The rows of a batch whose table changed between two pages, in the columns of the later page."""
+    """The rows of a batch whose table changed between two pages, in the columns of the later page: of a column that was
+    dropped in between and added again they have nothing, as whoever reads them now is shown."""
     positions = {name: at for at, name in enumerate(batch.layout.columns)}
     sources = [positions.get(name, -1) for name in layout.columns]
+    before = {dropped.name: dropped.dropped_us for dropped in batch.layout.description.dropped}
+    gone = {each.name for each in layout.description.dropped if each.dropped_us > before.get(each.name, -1)}
+    for place in layout.places:
+        for at in (place.value, place.deleted, place.deleted_elements) if place.name in gone else ():
+            if at is not None:
+                sources[at] = -1
     return [tuple(None if at < 0 else row[at] for at in sources) for row in batch.rows]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 import uuid
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connector.changes import BatchAssembler, Row, layout_of
+from connector.changes import BatchAssembler, DroppedColumn, Row, layout_of
 from connector.errors import PoisonRow
+from connector.values import native
 from tests.formats.rows import Log, log_columns, table
 
 DESCRIPTION = table({"pk": "int", "ck": "int", "v": "text"}, clustering=("ck",))
@@ -61,6 +63,20 @@ def test_a_page_of_a_changed_table_continues_a_batch() -> None:
     (batch,) = assembler.feed(newer.layout, [newer.row(2, 1, last=True, pk=1, ck=2, a=5)])
     assert batch.layout is newer.layout
     assert batch.rows == [newer.row(2, 0, pk=1, ck=1, v="x"), newer.row(2, 1, last=True, pk=1, ck=2, a=5)]
+
+
+@pytest.mark.parametrize("type_", ["int", "text", "list<text>"])
+def test_a_batch_that_goes_on_with_a_column_that_was_dropped_and_added_again_has_nothing_of_the_former_one(
+    type_: str,
+) -> None:
+    former = Log(table({"pk": "int", "ck": "int", "v": "text", "w": "list<text>"}, clustering=("ck",)))
+    again = table({"pk": "int", "ck": "int", "v": "text", "w": type_}, clustering=("ck",))
+    newer = Log(replace(again, dropped=(DroppedColumn("w", native("text"), 1),)))
+    assembler = BatchAssembler()
+    old = former.row(2, 0, deleted=("w",), removed={"w": [time_of(1)]}, pk=1, ck=1, v="x", w=[(time_of(2), "old")])
+    assembler.feed(former.layout, [old])
+    (batch,) = assembler.feed(newer.layout, [newer.row(2, 1, last=True, pk=1, ck=2)])
+    assert batch.rows[0] == newer.row(2, 0, pk=1, ck=1, v="x")
 
 
 def test_servers_without_the_mark() -> None:
