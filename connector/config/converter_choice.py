@@ -34,6 +34,8 @@ _OF_THE_REGISTRY = (
     *("auto.", "normalize.", "avro.", "key.subject.", "value.subject.", "id.", "connect.", "json.", "propagate."),
 )
 _PLUGIN_VERSION = "plugin.version"
+#: Where Java's name is another one.
+_CALLED = {"simple": "SimpleHeader", "bytes": "ByteArray"}
 _WITH_OPTIONS: tuple[ConverterKind, ...] = ("json", "avro", "string")
 
 Chosen = ConverterConfig | None
@@ -112,7 +114,10 @@ def _read(which: str, document: Document, inherited: Mapping[str, str], findings
             findings.notice(document, name, f"has no effect here: {one.reason}")
     for one in set(declared.values()):
         if one.required and not given.get(one.name, "").strip():
-            findings.problem(document, f"{named}.{one.name}", one.required, "http://127.0.0.1:8081")
+            name = f"{named}.{one.name}"
+            beside = f"the worker's options do not count beside the connector's {named}: repeat them, or leave it out"
+            hint = beside if name in inherited and name not in document.texts else "http://127.0.0.1:8081"
+            findings.problem(document, name, one.required, hint)
     if kind == "avro":
         for wrong in objections(given, inherited):
             findings.problem(document, f"{named}.{wrong.option}", wrong.problem, wrong.suggestion, secret=wrong.secret)
@@ -129,7 +134,9 @@ def _kind(which: str, text: str | None) -> ConverterKind:
 def _unknown_option(document: Document, name: str, option: str, kind: str, known: set[str], findings: Findings) -> None:
     if any(option in options_of(other) for other in _WITH_OPTIONS) or option == "converter.type":
         # Converters are often changed without clearing the other's options; Kafka Connect ignores them.
-        findings.notice(document, name, f"has no effect: it is no option of the {kind.capitalize()}Converter")
+        findings.notice(
+            document, name, f"has no effect: it is no option of the {_CALLED.get(kind, kind.capitalize())}Converter"
+        )
         return
     meant = misspelt(option, tuple(sorted(known))) or nearest(option, known)
     if not meant and not option.startswith(_OF_THE_REGISTRY):

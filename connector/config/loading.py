@@ -186,12 +186,13 @@ def load_connector(
 ) -> SourceConfig:
     """What a connector's file says about ScyllaDB, for commands that need no Kafka.
 
-    Of the worker's file only the providers of secrets matter. What is wrong elsewhere in a file that ``load`` would
-    take (a reference of a producer's password, say) does not matter here.
+    Of the worker's properties only the providers of secrets matter. What is wrong elsewhere in a file that ``load``
+    would take (a reference of a producer's password, say) does not matter here.
     """
     environ = os.environ if environ is None else environ
     document, findings = read_document(connector, "connector", environ), Findings()
     worker_document = read_document(worker, "worker", environ)
+    _take_environment(worker_document, environ)
     resolve_references(document, environ, provider_names(worker_document, environ, [document]))
     findings.problems += worker_document.problems
     for problem in document.problems:

@@ -26,6 +26,11 @@ def test_the_workers_converter_counts_unless_the_connector_names_one() -> None:
     alone = loaded({"value.converter.schemas.enable": "true"}, worker)
     assert alone.connector.output.value_converter.schemas_enable is False
     assert "value.converter.schemas.enable" in alone.notices[0]
+    # The options of the worker's do not come with it.
+    found = problem({"value.converter": "AvroConverter"}, AVRO)
+    assert found.property == "value.converter.schema.registry.url" and "the worker's options" in str(found.suggestion)
+    (header,) = loaded({"header.converter": "simple", "header.converter.converter.type": "header"}).notices
+    assert header.endswith("no option of the SimpleHeaderConverter")
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,16 @@ def test_providers_of_the_workers_file_are_known(password: dict[str, str]) -> No
     assert found.password is not None and found.password.reveal() == "hidden"
 
 
+def test_providers_of_the_environment_are_known(password: dict[str, str]) -> None:
+    """A container's worker has no file."""
+    environ = {"CONNECT_" + name.upper().replace(".", "_"): text for name, text in VAULT.items()}
+    found = load_connector({**CONNECTOR, **password}, environ=environ).connection.password
+    assert found is not None and found.reveal() == "hidden"
+    environ["CONNECT_CONFIG_PROVIDERS_VAULT_PARAM_ALLOWED_PATHS"] = "/nowhere"
+    with pytest.raises(ConfigurationError, match="may not be read"):
+        load_connector({**CONNECTOR, **password}, environ=environ)
+
+
 def test_a_missing_provider_is_told_with_the_option_that_names_the_workers_file(password: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load_connector({**CONNECTOR, **password})
