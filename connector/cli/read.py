@@ -34,7 +34,11 @@ class ReadCommand:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("table", metavar="TABLE", help="keyspace.table")
-        parser.add_argument("--scylla", metavar="HOST:PORT", help=f"address of ScyllaDB (default: {DEFAULT_ADDRESS})")
+        parser.add_argument(
+            "--scylla",
+            metavar="HOST:PORT",
+            help=f"address of ScyllaDB (default: {DEFAULT_ADDRESS}); login by SCYLLA_USER, SCYLLA_PASSWORD",
+        )
         parser.add_argument(
             "--config",
             type=Path,
@@ -148,12 +152,10 @@ def _settings(args: argparse.Namespace) -> tuple[ConnectionSettings, ReadingSett
         reading = reading_settings(configured.reading)
     else:
         connection, reading = ConnectionSettings(()), ReadingSettings()
-        if login is not None:
-            connection = replace(connection, user=login[0])
     if args.scylla is not None or not connection.contact_points:
         connection = replace(connection, contact_points=(_address(args.scylla or DEFAULT_ADDRESS),))
     if login is not None:
-        connection = replace(connection, password=login[1])
+        connection = replace(connection, user=connection.user or login[0], password=login[1])
     return connection, reading
 
 

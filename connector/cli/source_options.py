@@ -30,7 +30,9 @@ class Source:
 
 def add_source_arguments(parser: argparse.ArgumentParser) -> None:
     """``--scylla``, ``--config`` and ``--tables``."""
-    parser.add_argument("--scylla", metavar="HOST:PORT", help="address of ScyllaDB")
+    parser.add_argument(
+        "--scylla", metavar="HOST:PORT", help="address of ScyllaDB; login by SCYLLA_USER, SCYLLA_PASSWORD"
+    )
     parser.add_argument(
         "--config",
         dest="connector",
