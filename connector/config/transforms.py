@@ -150,6 +150,11 @@ def _read_predicate(
         return None
     allowed = _PREDICATE_OPTIONS[kind]
     problems += _check_names(f"predicates.{alias}.", options, allowed, allowed)
+    problems += [
+        Problem(f"predicates.{alias}.{option}", "Must not be empty", options[option])
+        for option in allowed
+        if option in options and not options[option].strip()
+    ]
     if kind == "TopicNameMatches":
         problems += _check_regex(f"predicates.{alias}.pattern", options.get("pattern"))
     return PredicateSpec(alias, kind, options)

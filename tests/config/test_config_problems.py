@@ -188,6 +188,17 @@ def test_transforms() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "option"),
+    [("TopicNameMatches", "pattern"), ("HasHeaderKey", "name")],
+)
+def test_a_predicate_that_says_nothing_is_refused(kind: str, option: str) -> None:
+    chain = {"predicates": "p", "predicates.p.type": kind, f"predicates.p.{option}": " "}
+    assert problem(chain).property == f"predicates.p.{option}"
+    with pytest.raises(SmtOptionError, match=option):
+        build_chain({"transforms": "t", "transforms.t.type": "Filter", "transforms.t.predicate": "p", **chain})
+
+
+@pytest.mark.parametrize(
     ("own", "wanted"),
     [
         ({"transforms.drop.negate": "true"}, "transforms.drop.negate"),
