@@ -30,6 +30,7 @@ from connector.changes import (
 from connector.cql_names import qualified, quote_identifier
 from connector.source.base_rows import base_query, every_page, read_keys, read_pages
 from connector.source.connection import Connection
+from connector.source.lagging import require_shown
 from connector.source.pages import RawPage, Row
 from connector.source.phantom_rows import SecondLooks, without_phantoms
 from connector.source.routing import aim
@@ -194,7 +195,7 @@ def _behind(
 ) -> Iterator[RawPage]:
     description = question.description
     if question.of_one_partition:
-        return _with_ends(connection, question, _of_the_one(connection, question, span))
+        return _as_described(connection, question, _of_the_one(connection, question, span))
     token = f"token({', '.join(quote_identifier(column.name) for column in description.partition_key)})"
     query = question.cql(f"{token} > ? AND {token} <= ?")
 
@@ -205,7 +206,7 @@ def _behind(
     if question.deceivable:
         base = replace(base_query(description, ()), regular=tuple(question.shape.regulars))
         pages = without_phantoms(pages, base, partial(_whole, connection, question), SecondLooks())
-    return _with_ends(connection, question, pages)
+    return _as_described(connection, question, pages)
 
 
 def _of_the_one(connection: Connection, question: Question, span: Span) -> Iterator[RawPage]:
@@ -218,15 +219,19 @@ def _of_the_one(connection: Connection, question: Question, span: Span) -> Itera
         yield page
 
 
-def _with_ends(connection: Connection, question: Question, pages: Iterator[RawPage]) -> Iterator[RawPage]:
-    """The second in which a cell ends, for what is left of it now."""
+def _as_described(connection: Connection, question: Question, pages: Iterator[RawPage]) -> Iterator[RawPage]:
+    """Pages that are as the description has the table; with the second in which a cell ends, for what is left of it
+    now."""
     shape = question.shape
 
-    def dated(page: RawPage) -> RawPage:
+    def shown(page: RawPage) -> RawPage:
+        require_shown(question.description, page)
+        if not shape.timed:
+            return page
         now_s = connection.clock.now_ms() // 1000
         return replace(page, rows=[shape.with_ends(row, now_s) for row in page.rows])
 
-    return map(dated, pages) if shape.timed else pages
+    return map(shown, pages)
 
 
 def _rest_of(
@@ -247,7 +252,7 @@ def _rest_of(
         where = [*(f"{name} = ?" for name in (*key, *clustering[:count])), f"{clustering[count]} {then} ?"]
         cells = [cell or b"" for cell in (*start.partition, *start.after[: count + 1])]
         bind = partial(connection.raw_statement, question.cql(" AND ".join(where)), cells)
-        yield from _with_ends(connection, question, read_pages(connection, bind, goes_on, without_rows))
+        yield from _as_described(connection, question, read_pages(connection, bind, goes_on, without_rows))
 
 
 def read_part(
@@ -275,7 +280,7 @@ def read_partitions(connection: Connection, question: Question, keys: Iterable[R
 
 
 def _of_key(connection: Connection, question: Question, keys: Iterable[Row]) -> Iterator[RawPage]:
-    return _with_ends(connection, question, _whole(connection, question, keys))
+    return _as_described(connection, question, _whole(connection, question, keys))
 
 
 def _whole(connection: Connection, question: Question, keys: Iterable[Row]) -> Iterator[RawPage]:

@@ -26,6 +26,14 @@ class OlderSchema(RetriableSourceError):
         self.node = node
 
 
+class OtherSchema(RetriableSourceError):
+    """A node shows rows of a table by another schema than the description has: it is behind it, or ahead."""
+
+    def __init__(self, table: object, shows: str, node: Any) -> None:
+        super().__init__(f"{named(node)} answers by another schema, which has {shows} in {table}")
+        self.node = node
+
+
 def named(node: Any) -> str:
     """A node, for people."""
     return "a node" if node is None else bracketed(str(node.endpoint))
@@ -38,8 +46,20 @@ def lacking(described: DescribedTable, page: RawPage) -> str | None:
     if missing:
         # Where a column of the table is missing, so are the flags of it.
         return _no_columns([name for name in missing if not name.startswith(DELETED)] or missing)
-    known = {used.name: len(used.fields) for used in described.description.user_types}
-    return _fewer_fields(dict(_fields_in(page.types)), known) or _other_types(described, page)
+    return _shown_otherwise(described.description, described.log_columns, page)
+
+
+def require_shown(description: TableDescription, page: RawPage) -> None:
+    """Raises OtherSchema where a page of the table itself is not as the description has it. (Of a column that its node
+    does not know there is no page.)"""
+    shows = _shown_otherwise(description, [(each.name, each.type.cql()) for each in description.columns], page)
+    if shows is not None:
+        raise OtherSchema(description.full_name, shows, page.node)
+
+
+def _shown_otherwise(description: TableDescription, columns: Iterable[tuple[str, str]], page: RawPage) -> str | None:
+    known = {used.name: len(used.fields) for used in description.user_types}
+    return _fewer_fields(dict(_fields_in(page.types)), known) or _other_types(dict(columns), page)
 
 
 def older(found: TableDescription, known: TableDescription) -> str | None:
@@ -76,10 +96,9 @@ def _fewer_fields(found: Mapping[str, int], known: Mapping[str, int]) -> str | N
     return None
 
 
-def _other_types(described: DescribedTable, page: RawPage) -> str | None:
+def _other_types(wanted: Mapping[str, str], page: RawPage) -> str | None:
     """A column that was dropped and added again may have another type: by the former one its values are null, or what
     others take for something else. Judged where both are types without parts, whose spelling leaves no doubt."""
-    wanted = dict(described.log_columns)
     for name, kind in zip(page.columns, page.types, strict=True):
         new, old = _native(wanted.get(name, "")), _native(kind.cql_parameterized_type())
         if new and old and new != old:

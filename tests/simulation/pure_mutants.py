@@ -166,7 +166,7 @@ TABLE = [
     Mutant(
         "a page with a column of an older type is not taken",
         "connector/source/lagging.py",
-        " or _other_types(described, page)",
+        " or _other_types(dict(columns), page)",
         "",
         lagging.test_a_page_by_the_type_that_a_column_had_before_it_was_dropped,
     ),

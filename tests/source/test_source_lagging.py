@@ -17,13 +17,15 @@ from cassandra.policies import RoundRobinPolicy
 
 from connector.changes import Change, Column, DroppedColumn, TableDescription, changes_of
 from connector.source import describe_base, describe_table, describing
+from connector.source.chunks import Question, read_chunk, read_partitions
 from connector.source.connection import Connection
 from connector.source.descriptions import DescribedTable
-from connector.source.lagging import OlderSchema, lacking, older
+from connector.source.lagging import OlderSchema, OtherSchema, lacking, older
 from connector.source.log_reader import LogTable
 from connector.source.pages import RawPage
 from connector.source.read_changes import ChangeReader
 from connector.source.routing import HoldersFirst
+from connector.source.settings import ChunkSize
 from connector.source.tables import Tables
 from connector.table_name import TableName
 from connector.values import UserType, native
@@ -119,6 +121,59 @@ def test_what_a_page_lacks() -> None:
     assert lacking(NEW, given(DEAF, "v")) == "no column w"
     flags = replace(given(DEAF, "v", "w"), columns=given(DEAF, "v", "w").columns[:-1])
     assert lacking(NEW, flags) == "no column cdc$deleted_w"
+
+
+class Shows:
+    """Rows of a table as one node shows them."""
+
+    scanner = None
+
+    def __init__(self, *types: Any) -> None:
+        self.page = RawPage(("pk", "v", "p"), types, [(b"\0\0\0\1", b"\0\0\0\7", None)], node=DEAF)
+        self.clock = SimpleNamespace(now_ms=lambda: 0)
+
+    def statement(self, query: str, values: Sequence[Any]) -> SimpleNamespace:
+        return SimpleNamespace()
+
+    raw_statement = statement
+
+    def page_async(self, _: Any, done: Callable[..., None], failed: object, paging_state: bytes | None) -> None:
+        done(self.page, None)
+
+
+def fields(count: int) -> Any:
+    return DriverType.make_udt_class("ks", "pair", tuple(f"f{at}" for at in range(count)), (Int32Type,) * count)
+
+
+@pytest.mark.parametrize(
+    ("types", "why"),
+    [
+        ((Int32Type, UTF8Type, fields(2)), None),
+        ((Int32Type, Int32Type, fields(2)), "column v of type int"),
+        ((Int32Type, UTF8Type, fields(1)), "1 of the 2 fields of type pair"),
+    ],
+)
+@pytest.mark.parametrize("dated", [False, True])
+def test_rows_of_a_snapshot_are_shown_by_the_schema_by_which_they_are_read(
+    types: tuple[Any, ...], why: str | None, dated: bool
+) -> None:
+    connection, key = Shows(*types), (b"\0\0\0\1",)
+    if dated:
+        connection.page = replace(connection.page, rows=[(*row, *[None] * 4) for row in connection.page.rows])
+    question = Question(described("v", fields=2).description, dated=dated)
+    reads: tuple[Callable[[], Any], ...] = (
+        lambda: read_chunk(connection, question, (-9, 9), None, ChunkSize(10, 1 << 30)).partitions,  # type: ignore[arg-type]
+        lambda: read_partitions(connection, question, [key]),  # type: ignore[arg-type]
+    )
+    for read in reads:
+        if why is None:
+            assert [*read()] == [key]
+            continue
+        with pytest.raises(
+            OtherSchema, match=rf"\[?10.0.0.2\]?:9042 answers by another schema, which has {why} in ks.t"
+        ) as error:
+            read()
+        assert error.value.node is DEAF
 
 
 def test_a_page_by_the_type_that_a_column_had_before_it_was_dropped() -> None:

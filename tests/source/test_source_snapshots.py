@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from connector.source import snapshots
 from connector.source.background import Background
 from connector.source.chunks import Chunk, token_of_key
 from connector.source.consumer import Postponed
+from connector.source.lagging import OtherSchema
 from connector.source.settings import ChunkSize, SnapshotSettings
 from connector.source.snapshots import Snapshots
 from connector.table_name import TableName
@@ -99,6 +101,7 @@ class Stage:
         self.chores, self.tables, self.consumer = Chores(), Tables(Described(description)), Consumer()
         self.background = Background()
         self.ahead_ms = 0
+        self.avoided: list[object] = []
         connection: Any = self
         self.snapshots = Snapshots(
             self.one.planner,
@@ -125,6 +128,9 @@ class Stage:
 
     def latest_ms(self) -> int:
         return self.one.now + self.ahead_ms
+
+    def avoid(self, node: object, seconds: float) -> None:
+        self.avoided.append(node)
 
     def ask_a_clock(self) -> dict[str, None]:
         return {"a": None}
@@ -410,6 +416,13 @@ def test_what_has_no_topic_waits_and_follows_with_what_changed_meanwhile() -> No
     stage.consumer.away = False
     stage.to(10_200, written(10_130_000, v=number(8)))
     assert [row["v"] for row in stage.rows] == [number(8)]
+
+
+def test_who_shows_rows_by_another_schema_is_asked_last_and_the_table_is_described_again() -> None:
+    stage, node = Stage(), SimpleNamespace(endpoint="10.0.0.1:9042")
+    stage.chores.answer(None, OtherSchema("ks.t", "column v of type int", node))
+    assert stage.avoided == [node] and stage.tables.asked == 1
+    assert "column v of type int in ks.t" in str(stage.background.failing())
 
 
 def test_what_is_stopped_fails_no_longer() -> None:
