@@ -69,7 +69,8 @@ def status_routes(service: Service) -> list[Route]:
 
     def live(request: Request) -> Answer:
         found = service.liveness()
-        return answer_json(found.document(), 200 if found.alive else 503)
+        document = found.document() if request.authorized else {"alive": found.alive}
+        return answer_json(document, 200 if found.alive else 503)
 
     def ready(request: Request) -> Answer:
         found = readiness_of(service.status())

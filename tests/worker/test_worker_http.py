@@ -63,7 +63,8 @@ def test_every_path_is_there() -> None:
 def test_probes_need_no_token_and_tell_strangers_nothing() -> None:
     secured = loaded(worker={"rest.bearer.token": "an-operators-token"})
     waiting = Recorded(workers=[], waiting_for="db.internal:9042 does not answer")
-    assert get(secured, "/live")[0] == 200
+    assert get(secured, "/live") == (200, '{"alive": true}')
+    assert "last_round_age_seconds" in get(secured, "/live", "an-operators-token")[1]
     assert get(secured, "/ready", service=waiting) == (503, '{"ready": false}')
     assert "db.internal" in get(secured, "/ready", "an-operators-token", waiting)[1]
     for path in ("/health", "/status", "/metrics"):
