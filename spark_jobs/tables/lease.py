@@ -189,6 +189,8 @@ class Lease:
         #: Another process has taken it over: this one must end.
         self.lost = False
         self._renewed = 0.0
+        # Where a file is replaced in two steps there is none in between: to whoever looks then, ours would be gone.
+        self._replacing = threading.Lock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -223,7 +225,8 @@ class Lease:
 
     def check(self) -> None:
         """Raises if somebody took the lease over, as after a long pause of this process."""
-        self._look()
+        with self._replacing:
+            self._look()
         if self.lost:
             raise LandingError("another process took over the lease of this job; this one stops")
         if (silent := time.monotonic() - self._renewed) > self._timeout_ms / 1000:
@@ -270,7 +273,8 @@ class Lease:
                 if self.lost:
                     # Its file is gone: written again, it would stand in the way of whoever comes after the new holder.
                     return
-                self._folder.write(self._file(self._number), self._text())
+                with self._replacing:
+                    self._folder.write(self._file(self._number), self._text())
                 self._renewed = time.monotonic()
             except Exception as error:
                 # Of whatever kind: who does not renew is taken for dead, and must know it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,32 @@ def test_errors_of_every_kind_are_survived_and_known(tmp_path: Path) -> None:
         folder.broken = False
         until(lambda: not silent(), 60, "a lease that is renewed again")
         assert not lease.lost, "nobody else took it over"
+
+
+class InTwoSteps(LocalFolder):
+    """A file is replaced by taking it away first; the second step comes when it is let."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.taken_away, self.let = threading.Event(), threading.Event()
+
+    def write(self, name: str, text: str) -> None:
+        self.remove(name)
+        self.taken_away.set()
+        self.let.wait(60)
+        super().write(name, text)
+
+
+def test_a_file_that_we_are_replacing_is_not_taken_over(tmp_path: Path) -> None:
+    folder = InTwoSteps(str(tmp_path))
+    with Lease(folder, "job", 3_000) as lease, ThreadPoolExecutor(1) as other:
+        assert folder.taken_away.wait(60)
+        lease._timeout_ms = 60_000  # it shall renew soon, and need not again
+        looked = other.submit(lease.check)
+        # Who looks in between has seen it by then.
+        wait([looked], 0.3)
+        folder.let.set()
+        looked.result(60)
 
 
 def test_who_was_taken_over_ends_and_leaves_nothing_behind(tmp_path: Path) -> None:
