@@ -84,7 +84,9 @@ class StillRunning(CdcError):
 
 
 class SourceError(CdcError):
-    """ScyllaDB could not answer, or its answer cannot be used."""
+    """ScyllaDB could not answer, or its answer cannot be used. ``node``: who said so, where that is known."""
+
+    node: Any = None
 
 
 class RetriableSourceError(SourceError):

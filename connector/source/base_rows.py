@@ -1,7 +1,8 @@
 """Rows of a base table by token ranges or by partition keys, as raw pages with write times.
 
 In: a description and an open connection. Out: ranges that together hold every token once; the texts of the queries;
-pages, the next one asked for while the last is worked on. What may be tried again is, from the page it failed at.
+pages, the next one asked for while the last is worked on, each as the description has the table. What may be tried
+again is, from the page it failed at.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from functools import partial
 
 from connector.changes import TableDescription
 from connector.cql_names import qualified, quote_identifier
-from connector.errors import RetriableSourceError
+from connector.errors import RetriableSourceError, SourceError
 from connector.source.connection import Connection
+from connector.source.lagging import OtherSchema, require_shown
+from connector.source.log_reader import ELSEWHERE_SECONDS
 from connector.source.pages import RawPage
 from connector.topology import MAX_TOKEN, MIN_TOKEN
 from connector.values import is_multi_cell
@@ -33,12 +36,11 @@ TokenRange = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class BaseQuery:
-    """What is selected, in order: ``columns`` (partition key, ``clustering`` columns, others), then the write times of
-    ``timed`` and, if ``ending``, the seconds that are left of them. ``regular`` are the places of regular values and
-    their times."""
+    """What is selected of a table, in order: ``columns`` (partition key, ``clustering`` columns, others), then the
+    write times of ``timed`` and, if ``ending``, the seconds that are left of them. ``regular`` are the places of
+    regular values and their times."""
 
-    keyspace: str
-    table: str
+    description: TableDescription
     partition_key: tuple[str, ...]
     columns: tuple[str, ...]
     timed: tuple[str, ...]
@@ -63,7 +65,7 @@ class BaseQuery:
         names = [quote_identifier(name) for name in self.columns]
         asked = ("WRITETIME", "TTL") if self.ending else ("WRITETIME",)
         names += [f"{function}({quote_identifier(name)})" for function in asked for name in self.timed]
-        return f"SELECT {', '.join(names)} FROM {qualified(self.keyspace, self.table)}"
+        return f"SELECT {', '.join(names)} FROM {qualified(self.description.keyspace, self.description.name)}"
 
 
 def base_query(description: TableDescription, wanted: Iterable[str], ending: bool = False) -> BaseQuery:
@@ -75,8 +77,7 @@ def base_query(description: TableDescription, wanted: Iterable[str], ending: boo
     timed = [column for column in others if not is_multi_cell(column.type)]
     selected = [*partition, *clustering, *others, *timed]
     return BaseQuery(
-        description.keyspace,
-        description.name,
+        description,
         tuple(column.name for column in partition),
         tuple(column.name for column in (*partition, *clustering, *others)),
         tuple(column.name for column in timed),
@@ -121,11 +122,13 @@ def read_pages(
     bind: Callable[[], object],
     goes_on: Callable[[RawPage], bool] = every_page,
     without_rows: bool = False,
+    described: TableDescription | None = None,
 ) -> Iterator[RawPage]:
     """All pages of a query; those without rows, of which there are many where a condition is true of few rows, only if
     they are wanted. ``bind`` makes its statement, anew for every page that is tried again. ``goes_on``: whether behind
-    this page another one will be wanted: only then it is asked for before this one is worked on."""
-    pages = _pages(connection, bind, _ask(connection, bind, None), goes_on)
+    this page another one will be wanted: only then it is asked for before this one is worked on. ``described``: as what
+    a page of a table itself has to show it; of a node that knows another schema no page is taken."""
+    pages = _pages(connection, bind, _ask(connection, bind, None), goes_on, described)
     yield from pages if without_rows else with_rows(pages)
 
 
@@ -133,7 +136,9 @@ def with_rows(pages: Iterable[RawPage]) -> Iterator[RawPage]:
     return (page for page in pages if page.rows)
 
 
-def read_keys(connection: Connection, query: str, keys: Iterable[Sequence[bytes]]) -> Iterator[RawPage]:
+def read_keys(
+    connection: Connection, query: str, keys: Iterable[Sequence[bytes]], described: TableDescription
+) -> Iterator[RawPage]:
     """The pages of one query per key, some of them asked at once."""
     waiting: deque[tuple[Callable[[], object], Future[Answer]]] = deque()
     left = iter(keys)
@@ -143,7 +148,7 @@ def read_keys(connection: Connection, query: str, keys: Iterable[Sequence[bytes]
             waiting.append((bind, _ask(connection, bind, None)))
         if not waiting:
             return
-        yield from with_rows(_pages(connection, *waiting.popleft(), every_page))
+        yield from with_rows(_pages(connection, *waiting.popleft(), every_page, described))
 
 
 Answer = tuple[RawPage, bytes | None]
@@ -154,11 +159,12 @@ def _pages(
     bind: Callable[[], object],
     first: Future[Answer],
     goes_on: Callable[[RawPage], bool],
+    described: TableDescription | None,
 ) -> Iterator[RawPage]:
     state: bytes | None = None
     waiting: Future[Answer] | None = first
     while waiting is not None:
-        page, state = _answered(connection, bind, state, waiting)
+        page, state = _answered(connection, bind, state, waiting, described)
         waiting = _ask(connection, bind, state) if state and goes_on(page) else None
         yield page
         if state and waiting is None:
@@ -169,7 +175,7 @@ def _ask(connection: Connection, bind: Callable[[], object], state: bytes | None
     answer: Future[Answer] = Future()
     try:
         statement = bind()
-    except RetriableSourceError as error:
+    except SourceError as error:
         # Preparing the statement asks the server as well.
         answer.set_exception(error)
         return answer
@@ -180,16 +186,32 @@ def _ask(connection: Connection, bind: Callable[[], object], state: bytes | None
 
 
 def _answered(
-    connection: Connection, bind: Callable[[], object], state: bytes | None, waiting: Future[Answer]
+    connection: Connection,
+    bind: Callable[[], object],
+    state: bytes | None,
+    waiting: Future[Answer],
+    described: TableDescription | None,
 ) -> Answer:
-    pause = _FIRST_PAUSE_S
-    for left in range(ATTEMPTS - 1, -1, -1):
+    pause, left, others = _FIRST_PAUSE_S, ATTEMPTS - 1, 0
+    while True:
         try:
-            return waiting.result()
-        except RetriableSourceError:
-            if not left:
-                raise
-            time.sleep(pause * random.uniform(0.8, 1.2))
-            pause = min(pause * 2, _LONGEST_PAUSE_S)
+            page, after = waiting.result()
+            if described is not None:
+                require_shown(described, page)
+            return page, after
+        except SourceError as error:
+            if isinstance(error, RetriableSourceError) and not isinstance(error, OtherSchema):
+                if not left:
+                    raise
+                left -= 1
+                time.sleep(pause * random.uniform(0.8, 1.2))
+                pause = min(pause * 2, _LONGEST_PAUSE_S)
+            else:
+                # A node that lags behind the schema refuses the query as well: it does not know a column. Who was asked
+                # to prepare it the driver does not tell, so that the same one may be asked again.
+                if described is None or others >= 2 * connection.host_count():
+                    raise
+                others += 1
+                if error.node is not None:
+                    connection.avoid(error.node, ELSEWHERE_SECONDS)
             waiting = _ask(connection, bind, state)
-    raise AssertionError("unreachable")

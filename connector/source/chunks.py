@@ -30,7 +30,6 @@ from connector.changes import (
 from connector.cql_names import qualified, quote_identifier
 from connector.source.base_rows import base_query, every_page, read_keys, read_pages
 from connector.source.connection import Connection
-from connector.source.lagging import require_shown
 from connector.source.pages import RawPage, Row
 from connector.source.phantom_rows import SecondLooks, without_phantoms
 from connector.source.routing import aim
@@ -195,43 +194,39 @@ def _behind(
 ) -> Iterator[RawPage]:
     description = question.description
     if question.of_one_partition:
-        return _as_described(connection, question, _of_the_one(connection, question, span))
+        return _with_ends(connection, question, _of_the_one(connection, question, span))
     token = f"token({', '.join(quote_identifier(column.name) for column in description.partition_key)})"
     query = question.cql(f"{token} > ? AND {token} <= ?")
 
     def bind() -> Any:
         return aim(connection.statement(query, span), span[1], description.keyspace, description.name)
 
-    pages = read_pages(connection, bind, goes_on, without_rows=True)
+    pages = read_pages(connection, bind, goes_on, without_rows=True, described=description)
     if question.deceivable:
         base = replace(base_query(description, ()), regular=tuple(question.shape.regulars))
         pages = without_phantoms(pages, base, partial(_whole, connection, question), SecondLooks())
-    return _as_described(connection, question, pages)
+    return _with_ends(connection, question, pages)
 
 
 def _of_the_one(connection: Connection, question: Question, span: Span) -> Iterator[RawPage]:
     """The rows of the partition that the condition names, if it is one of these: no server takes that beside tokens."""
     width = question.shape.width
     statement = partial(connection.statement, question.cql(""), ())
-    for page in read_pages(connection, statement, without_rows=True):
+    for page in read_pages(connection, statement, without_rows=True, described=question.description):
         if page.rows and not span[0] < token_of_key(page.rows[0][:width]) <= span[1]:
             return
         yield page
 
 
-def _as_described(connection: Connection, question: Question, pages: Iterator[RawPage]) -> Iterator[RawPage]:
-    """Pages that are as the description has the table; with the second in which a cell ends, for what is left of it
-    now."""
+def _with_ends(connection: Connection, question: Question, pages: Iterator[RawPage]) -> Iterator[RawPage]:
+    """The second in which a cell ends, for what is left of it now."""
     shape = question.shape
 
-    def shown(page: RawPage) -> RawPage:
-        require_shown(question.description, page)
-        if not shape.timed:
-            return page
+    def dated(page: RawPage) -> RawPage:
         now_s = connection.clock.now_ms() // 1000
         return replace(page, rows=[shape.with_ends(row, now_s) for row in page.rows])
 
-    return map(shown, pages)
+    return map(dated, pages) if shape.timed else pages
 
 
 def _rest_of(
@@ -252,7 +247,8 @@ def _rest_of(
         where = [*(f"{name} = ?" for name in (*key, *clustering[:count])), f"{clustering[count]} {then} ?"]
         cells = [cell or b"" for cell in (*start.partition, *start.after[: count + 1])]
         bind = partial(connection.raw_statement, question.cql(" AND ".join(where)), cells)
-        yield from _as_described(connection, question, read_pages(connection, bind, goes_on, without_rows))
+        pages = read_pages(connection, bind, goes_on, without_rows, question.description)
+        yield from _with_ends(connection, question, pages)
 
 
 def read_part(
@@ -280,13 +276,13 @@ def read_partitions(connection: Connection, question: Question, keys: Iterable[R
 
 
 def _of_key(connection: Connection, question: Question, keys: Iterable[Row]) -> Iterator[RawPage]:
-    return _as_described(connection, question, _whole(connection, question, keys))
+    return _with_ends(connection, question, _whole(connection, question, keys))
 
 
 def _whole(connection: Connection, question: Question, keys: Iterable[Row]) -> Iterator[RawPage]:
     names = [quote_identifier(column.name) for column in question.description.partition_key]
     query = question.cql(" AND ".join(f"{name} = ?" for name in names))
-    return read_keys(connection, query, [[cell or b"" for cell in key] for key in keys])
+    return read_keys(connection, query, [[cell or b"" for cell in key] for key in keys], question.description)
 
 
 def token_of_key(key: Sequence[bytes | None]) -> int:

@@ -267,7 +267,9 @@ class Connection:
                 failed(translated(error, "processing a page"))
 
         def refused(error: BaseException) -> None:
-            failed(translated(error, f"reading from {self._asked(future, host)}"))
+            refusal = translated(error, f"reading from {self._asked(future, host)}")
+            refusal.node = refusal.node or future.coordinator_host
+            failed(refusal)
             _let_go(future)
 
         future.add_callbacks(arrived, refused)

@@ -32,12 +32,12 @@ class SecondLooks:
 
 def scan(connection: Connection, query: BaseQuery, span: TokenRange, looks: SecondLooks) -> Iterator[RawPage]:
     """The rows of a token range, none of which is a phantom."""
-    pages = read_pages(connection, partial(connection.statement, query.by_token(), span))
+    pages = read_pages(connection, partial(connection.statement, query.by_token(), span), described=query.description)
     if not query.deceivable:
         return pages
 
     def by_keys(keys: Sequence[Row]) -> Iterable[RawPage]:
-        return read_keys(connection, query.by_key(), [[cell or b"" for cell in key] for key in keys])
+        return read_keys(connection, query.by_key(), [[cell or b"" for cell in key] for key in keys], query.description)
 
     return without_phantoms(pages, query, by_keys, looks)
 

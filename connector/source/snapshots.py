@@ -36,7 +36,6 @@ from connector.source.consumer import Postponed
 from connector.source.held_chunk import HeldChunk
 from connector.source.lagging import OtherSchema
 from connector.source.limits import SnapshotPace
-from connector.source.log_reader import ELSEWHERE_SECONDS
 from connector.source.settings import SnapshotSettings
 from connector.source.tables import Tables
 from connector.table_name import TableName
@@ -269,9 +268,7 @@ class Snapshots:
         self._failing.add(table)
         task.failed(error)
         self._rest_until[table] = now + task.pause()
-        if isinstance(error, OtherSchema) and error.node is not None:
-            self._connection.avoid(error.node, ELSEWHERE_SECONDS)
-        elif isinstance(error, RetriableSourceError):
+        if isinstance(error, RetriableSourceError) and not isinstance(error, OtherSchema):
             # Only who is asked too much answers better when asked less.
             self._pace.failed(now)
         self._tables.ask(table)

@@ -241,7 +241,7 @@ class _Reader:
             return
         keys = [[encode(value) or b"" for encode, value in zip(encoders, row)] for row in rows]
         with self.access.connected() as connection:
-            for page in read_keys(connection, self.plan.query.by_key(), keys):
+            for page in read_keys(connection, self.plan.query.by_key(), keys, self.plan.query.description):
                 yield pages.batch(page.rows)[0]
 
 

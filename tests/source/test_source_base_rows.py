@@ -70,12 +70,13 @@ def test_every_row_comes_once(connection: Connection, session: Session, table: T
         for ck in range(pk % 9):
             session.execute(f"INSERT INTO {name} (pk, ck, v, \"Odd name\") VALUES ({pk}, {ck}, 'x', 1)")
         session.execute(f"INSERT INTO {name} (pk, s) VALUES ({pk}, {pk})")
-    query = base_query(describe_base(connection, *name.split("."))[0], ["v", "Odd name", "s"])
+    described = describe_base(connection, *name.split("."))[0]
+    query = base_query(described, ["v", "Odd name", "s"])
     assert query.columns == ("pk", "ck", "Odd name", "s", "v") and query.timed == ("Odd name", "s", "v")
     found = all_rows(connection, query)
     assert len(found) == sum(max(pk % 9, 1) for pk in range(60)) and set(found.values()) == {1}
     keys = [[pk.to_bytes(4, "big", signed=True)] for pk in range(-5, 60)]
-    by_key = Counter(tuple(row) for page in read_keys(connection, query.by_key(), keys) for row in page.rows)
+    by_key = Counter(tuple(row) for page in read_keys(connection, query.by_key(), keys, described) for row in page.rows)
     assert by_key == found
 
 

@@ -16,13 +16,16 @@ from cassandra.cqltypes import UserType as DriverType
 from cassandra.policies import RoundRobinPolicy
 
 from connector.changes import Change, Column, DroppedColumn, TableDescription, changes_of
+from connector.errors import FatalSourceError, SourceError, TableMissing
 from connector.source import describe_base, describe_table, describing
+from connector.source.base_rows import base_query, read_keys, ring_tokens, token_ranges
 from connector.source.chunks import Question, read_chunk, read_partitions
 from connector.source.connection import Connection
 from connector.source.descriptions import DescribedTable
 from connector.source.lagging import OlderSchema, OtherSchema, lacking, older
 from connector.source.log_reader import LogTable
 from connector.source.pages import RawPage
+from connector.source.phantom_rows import SecondLooks, scan
 from connector.source.read_changes import ChangeReader
 from connector.source.routing import HoldersFirst
 from connector.source.settings import ChunkSize
@@ -124,21 +127,37 @@ def test_what_a_page_lacks() -> None:
 
 
 class Shows:
-    """Rows of a table as one node shows them."""
+    """Rows of a table as nodes show them: the first one until it is avoided, then the others."""
 
     scanner = None
 
     def __init__(self, *types: Any) -> None:
         self.page = RawPage(("pk", "v", "p"), types, [(b"\0\0\0\1", b"\0\0\0\7", None)], node=DEAF)
         self.clock = SimpleNamespace(now_ms=lambda: 0)
+        self.refusal: SourceError | None = None
+        self.others: RawPage | None = None
+        self.avoided: set[Any] = set()
+
+    def host_count(self) -> int:
+        return 2
+
+    def avoid(self, node: Any, seconds: float) -> None:
+        self.avoided.add(node)
 
     def statement(self, query: str, values: Sequence[Any]) -> SimpleNamespace:
         return SimpleNamespace()
 
     raw_statement = statement
 
-    def page_async(self, _: Any, done: Callable[..., None], failed: object, paging_state: bytes | None) -> None:
-        done(self.page, None)
+    def page_async(
+        self, _: Any, done: Callable[..., None], failed: Callable[..., None], paging_state: bytes | None
+    ) -> None:
+        if self.avoided and self.others is not None:
+            done(self.others, None)
+        elif self.refusal is not None:
+            failed(self.refusal)
+        else:
+            done(self.page, None)
 
 
 def fields(count: int) -> Any:
@@ -161,9 +180,15 @@ def test_rows_of_a_snapshot_are_shown_by_the_schema_by_which_they_are_read(
     if dated:
         connection.page = replace(connection.page, rows=[(*row, *[None] * 4) for row in connection.page.rows])
     question = Question(described("v", fields=2).description, dated=dated)
+    query = base_query(question.description, ["v", "p"])
     reads: tuple[Callable[[], Any], ...] = (
         lambda: read_chunk(connection, question, (-9, 9), None, ChunkSize(10, 1 << 30)).partitions,  # type: ignore[arg-type]
         lambda: read_partitions(connection, question, [key]),  # type: ignore[arg-type]
+        # As verify and backfill read them.
+        lambda: [row[:1] for each in scan(connection, query, (-9, 9), SecondLooks()) for row in each.rows],  # type: ignore[arg-type]
+        lambda: [
+            row[:1] for each in read_keys(connection, query.by_key(), [[b""]], query.description) for row in each.rows
+        ],  # type: ignore[arg-type]
     )
     for read in reads:
         if why is None:
@@ -173,7 +198,21 @@ def test_rows_of_a_snapshot_are_shown_by_the_schema_by_which_they_are_read(
             OtherSchema, match=rf"\[?10.0.0.2\]?:9042 answers by another schema, which has {why} in ks.t"
         ) as error:
             read()
-        assert error.value.node is DEAF
+        assert error.value.node is DEAF and connection.avoided == {DEAF}
+
+
+@pytest.mark.parametrize(
+    "refusal", [None, FatalSourceError("Unrecognized name v"), TableMissing("unconfigured table t")]
+)
+def test_other_nodes_are_asked_for_rows_that_one_shows_otherwise_or_not_at_all(refusal: SourceError | None) -> None:
+    connection = Shows(Int32Type, Int32Type, fields(2))
+    connection.others = replace(connection.page, types=(Int32Type, UTF8Type, fields(2)), node=FRESH)
+    connection.refusal = refusal
+    if refusal is not None:
+        refusal.node = DEAF
+    query = base_query(described("v", fields=2).description, ["v", "p"])
+    (page,) = scan(connection, query, (-9, 9), SecondLooks())  # type: ignore[arg-type]
+    assert page.node is FRESH
 
 
 def test_a_page_by_the_type_that_a_column_had_before_it_was_dropped() -> None:
@@ -402,6 +441,14 @@ def test_a_description_is_that_of_the_node_that_knows_most(nodes: Double, wide: 
         for _ in range(6):
             assert "w" in describe_table(connection, table).description.by_name
             assert "w" in describe_base(connection, *table)[0].by_name
+        # Rows are read by it from the others: that node refuses the query, be it prepared or executed there.
+        for pk in range(20):
+            nodes.admin.cql(f"INSERT INTO {wide} (pk, ck, w) VALUES ({pk}, 1, 7)")
+        query = base_query(describe_base(connection, *table)[0], ["v", "w"])
+        spans = token_ranges(ring_tokens(connection), 6)
+        pages = [page for span in spans for page in scan(connection, query, span, SecondLooks())]
+        assert [row[query.columns.index("w")] for page in pages for row in page.rows] == [b"\0\0\0\7"] * 20
+        assert all("127.0.0.3" not in str(page.node) for page in pages)
     finally:
         connection.close()
 

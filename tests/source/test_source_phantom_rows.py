@@ -8,12 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from connector.changes import TableDescription
 from connector.source.base_rows import BaseQuery
 from connector.source.pages import RawPage, Row
 from connector.source.phantom_rows import SecondLooks, without_phantoms
 
-QUERY = BaseQuery("ks", "t", ("pk",), ("pk", "ck", "s", "v"), ("s", "v"), 1, (3, 5), True)
-KEYS_ONLY = BaseQuery("ks", "t", ("pk",), ("pk", "ck", "s"), ("s",), 1, (), True)
+TABLE = TableDescription("ks", "t", "", ())
+QUERY = BaseQuery(TABLE, ("pk",), ("pk", "ck", "s", "v"), ("s", "v"), 1, (3, 5), True)
+KEYS_ONLY = BaseQuery(TABLE, ("pk",), ("pk", "ck", "s"), ("s",), 1, (), True)
 
 Partition = tuple[bytes | None, Sequence[tuple[bytes, bytes | None]]]
 """A static value, and rows of clustering key and value: as a server holds them."""

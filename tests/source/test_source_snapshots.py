@@ -101,7 +101,6 @@ class Stage:
         self.chores, self.tables, self.consumer = Chores(), Tables(Described(description)), Consumer()
         self.background = Background()
         self.ahead_ms = 0
-        self.avoided: list[object] = []
         connection: Any = self
         self.snapshots = Snapshots(
             self.one.planner,
@@ -128,9 +127,6 @@ class Stage:
 
     def latest_ms(self) -> int:
         return self.one.now + self.ahead_ms
-
-    def avoid(self, node: object, seconds: float) -> None:
-        self.avoided.append(node)
 
     def ask_a_clock(self) -> dict[str, None]:
         return {"a": None}
@@ -418,10 +414,10 @@ def test_what_has_no_topic_waits_and_follows_with_what_changed_meanwhile() -> No
     assert [row["v"] for row in stage.rows] == [number(8)]
 
 
-def test_who_shows_rows_by_another_schema_is_asked_last_and_the_table_is_described_again() -> None:
+def test_a_table_whose_rows_all_nodes_show_by_another_schema_is_described_again() -> None:
     stage, node = Stage(), SimpleNamespace(endpoint="10.0.0.1:9042")
     stage.chores.answer(None, OtherSchema("ks.t", "column v of type int", node))
-    assert stage.avoided == [node] and stage.tables.asked == 1
+    assert stage.tables.asked == 1
     assert "column v of type int in ks.t" in str(stage.background.failing())
 
 
