@@ -43,6 +43,7 @@ Two files: the connector's and the worker's. Each may be what Kafka Connect's us
 
 %FORMS%
 The ending of a file's name tells its form; without one, its first lines do. Values may be texts, numbers or booleans.
+Files in UTF-16, which Windows' PowerShell writes, are read as well.
 `scylla-cdc validate connector.json --worker worker.properties` reports all problems of both at once, with suggestions
 for misspelled names. `scylla-cdc migrate` makes the two JSON files of any of these ([migration.md](migration.md)).
 
@@ -53,7 +54,8 @@ for misspelled names. `scylla-cdc migrate` makes the two JSON files of any of th
 - A property marked *no effect* is accepted, and logged once at start with the reason.
 - Properties marked **ours** are not known to the Java connector; all others have its names, defaults and meaning.
 - `${env:NAME}`, `${file:/path:key}` (a `.properties` file) and `${directory:/path:file}` are resolved at start. Other
-  names for them can be set with `config.providers`. Resolved values never appear in a message.
+  names for them can be set with `config.providers`. A path ends at its first colon, as in Kafka; a key may have more.
+  Resolved values never appear in a message.
 - What they may read can be limited in the worker's file, with Kafka's own parameters: `allowed.paths` of
   `FileConfigProvider` and `DirectoryConfigProvider`, `allowlist.pattern` of `EnvVarConfigProvider`. Whoever may define
   connectors over HTTP can read by references what the service can read. Where one has a limit, the others (`env`,

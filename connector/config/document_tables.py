@@ -25,7 +25,8 @@ FORMS = (
     ),
     (
         "YAML (`.yaml`, `.yml`)",
-        "Strimzi's `KafkaConnector`, Confluent's and Conduktor's `Connector`; or the properties alone",
+        "Strimzi's and Aiven's `KafkaConnector`, Confluent's, Conduktor's and Crossplane's `Connector`; "
+        "or the properties alone",
         "Strimzi's `KafkaConnect` (`spec.config` and `bootstrapServers`), Confluent's `Connect` (`configOverrides`); "
         "or the properties alone",
     ),

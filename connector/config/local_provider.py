@@ -43,6 +43,14 @@ class LocalProvider:
             if self.names is not None and not self.names.fullmatch(key):
                 return None, f"the environment variable {key} may not be read: {_NAMES} has no such name"
             return environ.get(key), f"the environment variable {key} is not set"
+        begin, colon, rest = path.partition(":")
+        if not colon:
+            return self._read(path, key)
+        # A path of Kafka's ends at the first colon. One that has a colon itself is read where that gives nothing.
+        found, why = self._read(begin, f"{rest}:{key}")
+        return (found, why) if found is not None else (self._read(path, key)[0], why)
+
+    def _read(self, path: str, key: str) -> tuple[str | None, str]:
         target = Path(path) / key if self.kind == "directory" else Path(path)
         if self.paths is not None:
             # What is asked about has to be what is opened, so no step upwards is left in it.

@@ -364,6 +364,32 @@ def test_a_connector_of_conduktor(tmp_path: Path) -> None:
     assert (connector.name, connector.tasks_max) == ("orders", 2)
 
 
+OF_CLOUDS: dict[str, dict[str, Any]] = {
+    "of AWS": {"forProvider": {"connectorConfiguration": {**CONNECTOR, "connector.class": CLASS}, "region": "x"}},
+    "of Google": {"forProvider": {"configs": {**CONNECTOR, "connector.class": CLASS}}},
+    "of Confluent Cloud": {"forProvider": {"configNonsensitive": {**CONNECTOR, "connector.class": CLASS}}},
+    "of Aiven": {"project": "p", "connectorClass": CLASS, "userConfig": CONNECTOR},
+}
+
+
+@pytest.mark.parametrize("whose", OF_CLOUDS)
+def test_connectors_that_an_operator_makes_in_a_cloud(tmp_path: Path, whose: str) -> None:
+    kind = "KafkaConnector" if whose == "of Aiven" else "Connector"
+    connector = load(stored(tmp_path, resource(kind, "orders", spec=OF_CLOUDS[whose])), WORKER, {}).connector
+    assert (connector.name, connector.reading.tables[0].name) == ("orders", "orders")
+
+
+def test_a_connector_whose_properties_are_in_a_secret(tmp_path: Path) -> None:
+    """As KubeDB has them: the resource holds none."""
+    lines = "".join(f"{name}={text}\n" for name, text in CONNECTOR.items())
+    found = resource("Connector", "orders", spec={"configSecret": {"name": "c"}})
+    secret = resource("Secret", "c", stringData={"config.properties": lines})
+    both = {"apiVersion": "v1", "kind": "List", "items": [found, secret]}
+    assert load(stored(tmp_path, both), WORKER, {}).connector.name == "orders"
+    (problem,) = validate(stored(tmp_path, found), WORKER, {})
+    assert problem.problem == "Holds no connector and no worker: Connector"
+
+
 # -- Redpanda's image ------------------------------------------------------------------------------------------
 
 

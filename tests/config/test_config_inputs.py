@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from connector.config import environment_login, load
+from connector.config.document import read_document
 from connector.config.properties.address import parse_brokers
 from connector.config.properties.kind import Invalid
 from connector.config.secret import learn
@@ -63,6 +64,25 @@ def test_numbers_of_any_length_in_files(tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     path.write_text(json.dumps(CONNECTOR)[:-1] + ', "tasks.max": ' + "9" * 5000 + "}")
     assert [one.property for one in validate(path, WORKER, {})] == ["tasks.max"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig"])
+@pytest.mark.parametrize("name", ["c.json", "c.properties", "c.yaml", "c"])
+def test_what_windows_writes_is_read(tmp_path: Path, name: str, encoding: str) -> None:
+    text = "name=orders\r\ntopic.prefix=shöp\r\n"
+    if name == "c.yaml":
+        text = text.replace("=", ": ")
+    elif name != "c.properties":
+        text = json.dumps({"name": "orders", "topic.prefix": "shöp"}, ensure_ascii=False)
+    begin = "\ufeff" if encoding == "utf-16-be" else ""
+    (tmp_path / name).write_bytes((begin + text).encode(encoding))
+    assert read_document(tmp_path / name, "connector").texts == {"name": "orders", "topic.prefix": "shöp"}
+
+
+def test_half_a_character_of_utf_16_is_told(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_bytes("{}".encode("utf-16") + b" ")
+    (found,) = validate(tmp_path / "c.json", WORKER, {})
+    assert found.problem == "Is not UTF-16 text: byte 6 cannot be read"
 
 
 def test_zeros_in_front_of_a_number_mean_nothing() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connector.config import load, read_documents
-from tests.config.files import CLASS, CONNECTOR, read, validate
+from tests.config.files import CLASS, CONNECTOR, WORKER, read, validate
 
 CURL = f"""curl -X PUT http://connect:8083/connectors/orders/config -d '{{"connector.class": "{CLASS}",
   "topic.prefix": "p", "scylla.user": "'$NAME'", "scylla.password": "%s"}}'"""
@@ -163,6 +163,29 @@ more:
     found = read(tmp_path, "values.yaml", content)
     assert [each.texts["name"] for each in found] == ["orders", "returns", "third"]
     assert found[2].notes == [("state", "has no effect here: it is for the tool that reads this file")]
+
+
+def test_what_connectors_of_a_file_have_in_common_is_none_itself(tmp_path: Path) -> None:
+    common = f"defaults: &common\n  connector.class: {CLASS}\n  topic.prefix: p\n"
+    content = common + "connectors:\n  orders: &orders\n    <<: *common\n  returns:\n    <<: [*common, *orders]\n"
+    assert [each.texts["name"] for each in read(tmp_path, "all.yaml", content)] == ["orders", "returns"]
+    (alone,) = read(tmp_path, "one.yaml", common)
+    assert alone.texts["topic.prefix"] == "p"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "name: ci\non: [push]\njobs: {test: {steps: [{run: make}]}}\n",
+        # A topology of JulieOps, which names files of connectors.
+        "context: acme\nprojects: [{name: shop, connectors: {artefacts: [{path: orders.json, name: orders}]}}]\n",
+    ],
+)
+def test_a_file_of_a_tool_without_any_connector_is_told(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "tool.yaml"
+    path.write_text(content)
+    for problem in (*validate(path, WORKER, {}), *validate(CONNECTOR, path, {})):
+        assert problem.problem == "Holds no connector and no worker"
 
 
 def test_what_is_a_configuration_itself_is_not_looked_into(tmp_path: Path) -> None:

@@ -136,6 +136,18 @@ def test_references_are_resolved(tmp_path: Path) -> None:
     assert connection.local_dc == "tok"
 
 
+def test_a_path_ends_at_the_first_colon_as_in_java(tmp_path: Path) -> None:
+    """A key may have colons, as names of secrets do; a path with one is read where no other reading gives anything."""
+    (tmp_path / "secrets").write_text("shop\\:db\\:user=ann\n")
+    (tmp_path / "b:c").write_text("user=ben\n")
+    reference = {"scylla.user": f"${{file:{tmp_path}/secrets:shop:db:user}}", "scylla.password": "p"}
+    assert loaded(reference).connector.connection.user == "ann"
+    reference["scylla.user"] = f"${{file:{tmp_path}/b:c:user}}"
+    assert loaded(reference).connector.connection.user == "ben"
+    (found,) = problems({**reference, "scylla.user": f"${{file:{tmp_path}/secrets:shop:no}}"})
+    assert found.problem.endswith(f"the file {tmp_path}/secrets has no key shop:no")
+
+
 def test_providers_named_by_the_worker_file(tmp_path: Path) -> None:
     (tmp_path / "s").write_text("k=value")
     named = {

@@ -18,7 +18,7 @@ from connector.config.forms.helm import helm_values
 from connector.config.forms.inside import connectors_inside
 from connector.config.forms.kubernetes import Parse, in_kubernetes
 from connector.config.forms.operators import OF_OPERATORS, of_operators
-from connector.config.forms.shapes import mapping
+from connector.config.forms.shapes import mapping, mappings
 from connector.config.forms.terraform_state import terraform_values
 from connector.config.forms.wrapped import Wrapped
 from connector.errors import Problem
@@ -26,9 +26,10 @@ from connector.errors import Problem
 _CLASS = "connector.class"
 _OF_KUSTOMIZE = frozenset(("configMapGenerator", "secretGenerator"))
 _WANTED = (
-    "a KafkaConnector, Connector or KafkaConnect, pods with CONNECT_ variables, or a ConfigMap with files of a "
-    "connector or worker; or the properties alone, as .properties, JSON or YAML"
+    "a KafkaConnector or Connector with its properties, a KafkaConnect, pods with CONNECT_ variables, or a ConfigMap "
+    "with files of a connector or worker; or the properties alone, as .properties, JSON or YAML"
 )
+_ALONE = "the JSON that is posted to Kafka Connect, or a file that has it in it; docs/configuration.md lists them"
 _RENDER = "give what is made of it: `kubectl kustomize FOLDER > all.yaml`"
 
 
@@ -91,7 +92,15 @@ def _plain(document: Mapping[str, Any], file: Path, environ: Mapping[str, str]) 
     elif _CLASS in document or _CLASS in mapping(document.get("config")):
         yield Wrapped(document)
     else:
-        yield from [*connectors_inside(document, environ)] or [Wrapped(document)]
+        yield from [*connectors_inside(document, environ)] or [_alone(document)]
+
+
+def _alone(document: Mapping[str, Any]) -> Wrapped:
+    """The properties alone, or what somebody took for them: a tool's file that has none."""
+    nested = any(isinstance(value, Mapping) or mappings(value) for value in document.values())
+    if nested and "config" not in document and not any("." in str(name) for name in document):
+        return Wrapped({}, problems=[Problem("file", "Holds no connector and no worker", None, _ALONE)])
+    return Wrapped(document)
 
 
 def _in_commands(resource: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[Wrapped]:

@@ -56,9 +56,10 @@ def connectors_inside(document: Any, environ: Mapping[str, str], prepared: Prepa
             places += [replace(place, value=each, name=None, is_of_many=False) for each in reversed(place.value)]
         elif isinstance(place.value, Mapping):
             if isinstance(place.value.get(_CLASS), str):
-                yield _filled(
-                    Wrapped(_named(place.value, place.name), str(place.value.get("name") or place.name or ""))
-                )
+                name = str(place.value.get("name") or place.name or "")
+                # Without a name it is what several connectors of a file have in common, written once.
+                if name or not getattr(place.value, "is_brought_along", False):
+                    yield _filled(Wrapped(_named(place.value, place.name), name))
             else:
                 named = _beside_a_name(place.value)
                 yield from (_of_its_name(place.value, key) for key in named)

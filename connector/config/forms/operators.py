@@ -1,4 +1,4 @@
-"""Resources of the operators that run Kafka Connect in Kubernetes, Strimzi's and Confluent's, and of Conduktor.
+"""Resources of the operators that run Kafka Connect in Kubernetes, Strimzi's and Confluent's, and of those of services.
 
 In: a resource. Out: the connector or the worker that it is. What it makes of the cluster's secrets is a problem.
 """
@@ -16,6 +16,15 @@ from connector.errors import Problem
 OF_OPERATORS = frozenset(("KafkaConnector", "Connector", "KafkaConnect", "Connect"))
 _TLS = "security.protocol=SSL and ssl.truststore.location"
 _LOGIN = "security.protocol, sasl.mechanism and sasl.jaas.config"
+#: The map of properties: Strimzi's and Conduktor's, Confluent's and Google's, AWS', Confluent Cloud's, Aiven's.
+_MAPS = ("config", "configs", "connectorConfiguration", "configNonsensitive", "userConfig")
+#: What stands outside of it, and the property that it is.
+_OUTSIDE = {
+    "class": "connector.class",
+    "connectorClass": "connector.class",
+    "tasksMax": "tasks.max",
+    "taskMax": "tasks.max",
+}
 
 
 def of_operators(document: Mapping[str, Any]) -> Iterator[Wrapped]:
@@ -24,11 +33,13 @@ def of_operators(document: Mapping[str, Any]) -> Iterator[Wrapped]:
     if kind in ("KafkaConnector", "Connector"):
         wrapped = Wrapped({}, name)
         if isinstance(spec, Mapping):
-            # Conduktor's kind is Confluent's, and its map of properties Strimzi's.
-            inner = "config" if kind == "KafkaConnector" or "config" in spec else "configs"
-            wrapped.content = _connector(
-                wrapped, name, spec, "tasksMax" if kind == "KafkaConnector" else "taskMax", inner
-            )
+            # In Crossplane's, what the operator of a service is told.
+            place = "spec.forProvider" if isinstance(spec.get("forProvider"), Mapping) else "spec"
+            told = spec["forProvider"] if place != "spec" else spec
+            inner = next((each for each in _MAPS if each in told), None)
+            if inner is None and not _OUTSIDE.keys() & told.keys():
+                return
+            wrapped.content = _connector(wrapped, name, told, place, inner or _MAPS[0])
         else:
             wrapped.problems.append(Problem("spec", "Must hold the connector's configuration", None, "spec.config"))
         yield wrapped
@@ -42,26 +53,27 @@ def of_operators(document: Mapping[str, Any]) -> Iterator[Wrapped]:
         yield wrapped
 
 
-def _connector(wrapped: Wrapped, name: str, spec: Mapping[str, Any], tasks: str, inner: str) -> dict[str, Any]:
+def _connector(wrapped: Wrapped, name: str, spec: Mapping[str, Any], place: str, inner: str) -> dict[str, Any]:
     given = spec.get(inner) if spec.get(inner) is not None else {}
     if not isinstance(given, Mapping):
-        wrapped.problems.append(Problem(f"spec.{inner}", "Must be an object of properties"))
+        wrapped.problems.append(Problem(f"{place}.{inner}", "Must be an object of properties"))
         given = {}
     config = dict(given)
-    for outer, property_name in (("class", "connector.class"), (tasks, "tasks.max")):
+    for outer, property_name in _OUTSIDE.items():
         if spec.get(outer) is None:
             continue
         if config.get(property_name, spec[outer]) != spec[outer]:
-            wrapped.notes.append((property_name, f"has no effect in spec.{inner}: spec.{outer} counts"))
+            wrapped.notes.append((property_name, f"has no effect in {place}.{inner}: {place}.{outer} counts"))
         config[property_name] = spec[outer]
     state = spec.get("state") or ("paused" if spec.get("pause") is True else None)
     if state not in (None, "running"):
-        wrapped.notes.append((f"spec.{'state' if spec.get('state') else 'pause'}", _paused(str(state))))
-    known = {"class", tasks, inner, "state", "pause", "name", "connectClusterRef", "connectRest", "connectorOverride"}
+        wrapped.notes.append((f"{place}.{'state' if spec.get('state') else 'pause'}", _paused(str(state))))
+    known = {*_OUTSIDE, inner, "state", "pause", "name", "connectClusterRef", "connectRest", "connectorOverride"}
     for other in spec:
         if other not in known:
-            wrapped.notes.append((f"spec.{other}", "has no effect here: it is for the operator"))
-    return {"name": spec.get("name") or name, "config": config} if name or spec.get("name") else config
+            wrapped.notes.append((f"{place}.{other}", "has no effect here: it is for the operator"))
+    name = spec.get("name") or name
+    return {"name": name, "config": config} if name else config
 
 
 def _paused(state: str) -> str:

@@ -6,6 +6,7 @@ its form; without a name that tells, its first lines do.
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -79,9 +80,15 @@ def read_json(path: str | os.PathLike[str]) -> tuple[Any, list[Problem]]:
 
 def _bytes(file: str) -> tuple[bytes | None, list[Problem]]:
     try:
-        return file_content(Path(file)), []
+        content = file_content(Path(file))
+        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            # What `>` of Windows' PowerShell writes; Kafka Connect takes JSON of it, too.
+            content = content.decode("utf-16").encode()
+        return content, []
     except OSError as error:
         return None, [Problem("file", why_unreadable(error), file=file)]
+    except UnicodeDecodeError as error:
+        return None, [Problem("file", f"Is not UTF-16 text: byte {error.start} cannot be read", file=file)]
 
 
 def _form(file: str, content: bytes) -> Form:

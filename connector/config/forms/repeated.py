@@ -14,6 +14,8 @@ class Repeated(dict[str, Any]):
     """An object that remembers which of its names were given twice."""
 
     repeated: tuple[str, ...] = ()
+    #: Whether another object takes its members by YAML's `<<`.
+    is_brought_along = False
 
 
 def repeated_pairs(pairs: Sequence[tuple[str, Any]], given: Sequence[Any] | None = None) -> Repeated:

@@ -29,6 +29,11 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     def mapping(self, node: yaml.MappingNode) -> Repeated:
         # What `<<` brings along is there to be written over.
         given = [key.value for key, _ in node.value if key.tag != _MERGE]
+        for origin in [origin for key, value in node.value if key.tag == _MERGE for origin in (value, *value.value)]:
+            # It stands before, so it is made already.
+            brought = self.constructed_objects.get(origin) if isinstance(origin, yaml.Node) else None
+            if isinstance(brought, Repeated):
+                brought.is_brought_along = True
         self.flatten_mapping(node)
         pairs = []
         for key, value in node.value:
