@@ -333,3 +333,29 @@ def test_what_is_valid_here_is_valid_for_librdkafka(seed: int) -> None:
             given[f"{role}.{name}"] = rng.choice(chosen)
     wrong = {one.property for one in problems(worker=given)}
     start(kafka({name: text for name, text in given.items() if name not in wrong}))
+
+
+_CLASS = "org.apache.kafka.connect.connector.policy.{}ConnectorClientConfigOverridePolicy"
+
+
+@pytest.mark.parametrize("spelled", ["{}", _CLASS])
+@pytest.mark.parametrize(("policy", "refused"), [("All", ""), ("None", "lp"), ("Principal", "l")])
+def test_a_connector_sets_what_the_workers_policy_lets_it(policy: str, refused: str, spelled: str) -> None:
+    login = {"l": "producer.override.linger.ms", "p": "consumer.override.security.protocol"}
+    worker = {"connector.client.config.override.policy": spelled.format(policy)}
+    found = problems({login["l"]: 30, login["p"]: "PLAINTEXT"}, worker)
+    assert sorted(one.property for one in found) == sorted(login[each] for each in refused)
+    for one in found:
+        assert f"The '{policy}' policy does not allow '{one.property.rpartition('override.')[2]}'" in one.problem
+    given = loaded(worker={**worker, "producer.linger.ms": 30})
+    assert given.kafka.producer["linger.ms"] == "30", "the worker's own are no matter of it"
+    assert not [each for each in given.notices if "override.policy" in each]
+
+
+def test_a_policy_of_somebodys_own_is_told_to_refuse_nothing() -> None:
+    given = loaded(
+        {"producer.override.linger.ms": 30}, {"connector.client.config.override.policy": "com.shop.OnlyLinger"}
+    )
+    assert given.kafka.producer["linger.ms"] == "30"
+    (said,) = [each for each in given.warnings if "override.policy" in each]
+    assert "com.shop.OnlyLinger is a class of Java's that is not known here" in said

@@ -10,10 +10,13 @@ from typing import Any
 
 from connector.config.document import Document
 from connector.config.findings import Findings
+from connector.config.kafka.override_policy import known_policy, refused_override
 from connector.config.kafka.table import ALL, CONSUMER, PRODUCER
 from connector.config.kafka.translation import KafkaProperties, Setting, is_client_property, is_secret, translate
 from connector.config.leniency import Unknown
 from connector.config.properties import WORKER_BY_NAME
+
+_POLICY = "connector.client.config.override.policy"
 
 #: The worker's own properties that clients get, with the clients they mean something to.
 _OWN = {
@@ -48,10 +51,19 @@ def kafka_properties(
         prefix, _, rest = name.partition(".")
         if prefix in ALL and name not in worker.broken:
             layers[prefix].append(Setting(rest, text, "worker", name))
+    policy = str(values[_POLICY])
+    if known_policy(policy) is None:
+        text = (
+            f"{policy} is a class of Java's that is not known here (All, None, Principal are): nothing is refused by it"
+        )
+        findings.notice(worker, _POLICY, text, warn=True)
     for name, text in connector.texts.items():
         prefix, _, rest = name.partition(".override.")
         if rest and prefix in ALL and name not in connector.broken:
             owners[name] = connector
+            if (why := refused_override(policy, rest)) is not None:
+                findings.problem(connector, name, why, secret=is_secret(rest), known=is_client_property(rest))
+                continue
             layers[prefix].append(Setting(rest, text, "connector", name))
     required = {name: str(values[name]) for name in _OWN if name not in worker.texts and values.get(name) is not None}
     if "heartbeat.interval.ms" in required:

@@ -189,13 +189,17 @@ WORKER = Section(
             ("log.level", "heap.opts", "gc.log.enabled"),
         ),
         *without_effect(
-            "properties that the guarantees depend on are always protected",
-            ("connector.client.config.override.policy",),
-        ),
-        *without_effect(
             "see `status` for the topics in use",
             ("topic.tracking.enable", "topic.tracking.allow.reset"),
             BOOLEAN,
+        ),
+        Property(
+            "connector.client.config.override.policy",
+            STRING,
+            "Which `producer.override.…`, `consumer.override.…` and `admin.override.…` a connector's file may have: "
+            "`All`, `None`, or `Principal` (its login: `security.protocol`, `sasl.mechanism`, `sasl.jaas.config`). "
+            "Others make it invalid, as in Kafka Connect. What the guarantees depend on is protected by any.",
+            default="All",
         ),
         Property(
             "config.providers",
