@@ -18,6 +18,7 @@ from functools import partial
 from connector.changes import TableDescription
 from connector.cql_names import qualified, quote_identifier
 from connector.errors import RetriableSourceError, SourceError
+from connector.source.added_again import is_vouched
 from connector.source.connection import Connection
 from connector.source.lagging import OtherSchema, require_shown
 from connector.source.log_reader import ELSEWHERE_SECONDS
@@ -196,9 +197,11 @@ def _answered(
     while True:
         try:
             page, after = waiting.result()
-            if described is not None:
-                require_shown(described, page)
-            return page, after
+            if described is None:
+                return page, after
+            require_shown(described, page)
+            if is_vouched(connection, described, page.node):
+                return page, after
         except SourceError as error:
             if isinstance(error, RetriableSourceError) and not isinstance(error, OtherSchema):
                 if not left:
@@ -214,4 +217,4 @@ def _answered(
                 others += 1
                 if error.node is not None:
                     connection.avoid(error.node, ELSEWHERE_SECONDS)
-            waiting = _ask(connection, bind, state)
+        waiting = _ask(connection, bind, state)

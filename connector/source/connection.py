@@ -117,6 +117,8 @@ class Connection:
         self._opened: Cluster | None = None
         self._session: Session | None = None
         self.queries = 0
+        #: What nodes have shown to know of tables; nobody forgets a schema.
+        self.vouched: set[object] = set()
 
     def open(self) -> None:
         """Connect. Raises AccessDenied, RetriableSourceError, …"""

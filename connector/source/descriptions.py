@@ -224,6 +224,11 @@ def _dropped_rows(connection: Asks, table: TableName) -> list[dict[str, Any]]:
     )
 
 
+def dropped_us(connection: Asks, table: TableName) -> dict[str, int]:
+    """When each column of a table was dropped last."""
+    return {row["column_name"]: _micros(row["dropped_time"]) for row in _dropped_rows(connection, table)}
+
+
 def _keys_lost_us(dropped: Sequence[Mapping[str, Any]]) -> int:
     """When a log lost a column of the key for the last time, given what it lost: others go with their flags."""
     times = {str(row["column_name"]): _micros(row["dropped_time"]) for row in dropped}

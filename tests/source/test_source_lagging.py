@@ -6,6 +6,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -137,6 +138,8 @@ class Shows:
         self.refusal: SourceError | None = None
         self.others: RawPage | None = None
         self.avoided: set[Any] = set()
+        self.vouched: set[object] = set()
+        self.given: list[Any] = []
 
     def host_count(self) -> int:
         return 2
@@ -152,6 +155,7 @@ class Shows:
     def page_async(
         self, _: Any, done: Callable[..., None], failed: Callable[..., None], paging_state: bytes | None
     ) -> None:
+        self.given.append(FRESH if self.avoided and self.others is not None else DEAF)
         if self.avoided and self.others is not None:
             done(self.others, None)
         elif self.refusal is not None:
@@ -199,6 +203,34 @@ def test_rows_of_a_snapshot_are_shown_by_the_schema_by_which_they_are_read(
         ) as error:
             read()
         assert error.value.node is DEAF and connection.avoided == {DEAF}
+
+
+def test_a_column_that_was_added_again_is_shown_by_nodes_that_know_the_end_of_the_former_one() -> None:
+    """Its type is the same, so that nothing in a page tells."""
+    connection = Shows(Int32Type, UTF8Type, fields(2))
+    connection.others = replace(connection.page, node=FRESH)
+    asked: list[Any] = []
+    ends = {DEAF: datetime.fromtimestamp(5, UTC), FRESH: datetime.fromtimestamp(7, UTC)}
+
+    def ask(text: str, values: Sequence[Any] = (), consistency: str = "ONE", host: Any = None) -> list[dict[str, Any]]:
+        asked.append(host)
+        return [{"column_name": "v", "dropped_time": ends[host].replace(tzinfo=None), "type": "text"}]
+
+    connection.query = ask  # type: ignore[attr-defined]
+    now = described("v", fields=2, dropped={"v": 7_000_000, "gone": 9_000_000}).description
+    query = base_query(now, ["v", "p"])
+    for _ in range(2):
+        (page,) = scan(connection, query, (-9, 9), SecondLooks())  # type: ignore[arg-type]
+        assert page.node is FRESH
+    assert asked == [DEAF, FRESH] and connection.avoided == {DEAF}, "each is asked once"
+    assert connection.given == [DEAF, FRESH, FRESH, FRESH], "what was given before it was asked is given again"
+    connection.others, connection.vouched = None, set()
+    with pytest.raises(OtherSchema, match=r"which has column v from before it was dropped in ks\.t"):
+        list(scan(connection, query, (-9, 9), SecondLooks()))  # type: ignore[arg-type]
+    del asked[:]
+    without = base_query(described("v", fields=2, dropped={"gone": 9}).description, ["v", "p"])
+    assert [page.node for page in scan(connection, without, (-9, 9), SecondLooks())] == [DEAF]  # type: ignore[arg-type]
+    assert not asked
 
 
 @pytest.mark.parametrize(
