@@ -33,6 +33,7 @@ from connector.source import (
 )
 from connector.table_name import TableName
 from connector.topology import Planner, SlotsPlan
+from connector.worker.blocked_readers import BlockedReaders
 from connector.worker.notifications import Notifications
 from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring
@@ -101,6 +102,13 @@ class Worker:
         self._member_due = 0.0
         topic = self.configuration.worker.offsets.name
         self._lookout = Lookout(self.clients, topic, self.membership, self.follower, self.delivery, self.monotonic)
+        self._blocked_readers = BlockedReaders(
+            self.clients,
+            self.chores,
+            self.background,
+            slots=self.planner.book.slots,
+            timeout_ms=self.configuration.worker.transaction_timeout_ms,
+        )
         self._pump_due = 0.0
         self._beginnings = 0
         self._followed: frozenset[int] = frozenset()
@@ -126,6 +134,7 @@ class Worker:
         self._look_at_the_group(now)
         self._follow()
         self._lookout.tick(self.transactions.fails)
+        self._blocked_readers.tick(self.pipeline.topics, self._slots.owned)
         self.restoring.tick()
         self.watch.tick()
         self.transactions.publish_descriptions()
