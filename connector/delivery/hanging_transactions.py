@@ -42,7 +42,6 @@ from connector.delivery.standing import (
     PATIENCE_SECONDS,
     Place,
     Standing,
-    blocked,
     newest_of_key,
     still_standing,
     written_behind,
@@ -65,7 +64,8 @@ class Field:
     """Where the workers of one connector write.
 
     Nothing may be written to a topic that ``unseen`` was told of before it has been looked at; without an ``unseen``
-    such topics are waited for. ``stood`` knows where readers are blocked by what certainly ends no more.
+    such topics are waited for. ``stood`` knows where readers are blocked by what certainly ends no more. ``since``:
+    from when on (ms) the producer that looks, and goes on to write, may have written; None, if none does.
     """
 
     connector: str
@@ -74,6 +74,7 @@ class Field:
     topics: Callable[[], Iterable[str]] = lambda: ()
     unseen: Unseen | None = None
     stood: Standing = field(default_factory=Standing)
+    since: float | None = None
 
 
 def end_hanging_transactions(
@@ -182,7 +183,7 @@ def _end_hanging(
         if not ended:
             ended = _end_lost_commits(clients, producers, where, left_open, words, deadline)
         if not ended:
-            if where.unseen is not None and _may_end(where, where.unseen, owners, standing, words):
+            if where.unseen is not None and _may_end(where, where.unseen, owners, standing, left_open, words):
                 return
             break
     log.warning(
@@ -193,26 +194,54 @@ def _end_hanging(
 
 
 def _may_end(
-    where: Field, unseen: Unseen, owners: Collection[str], standing: Mapping[Place, int], words: Words
+    where: Field,
+    unseen: Unseen,
+    owners: Collection[str],
+    standing: Mapping[Place, int],
+    left_open: Mapping[Place, Sequence[Message]],
+    words: Words,
 ) -> bool:
     """Whether what stands in front may still be ended by others, or be committed again later. What these owners left
-    may be behind it: nothing is written there meanwhile, and it is looked at again."""
+    may be behind it: nothing is written there meanwhile, and it is looked at again. Nor ever, while it stands, where it
+    may be what the writer himself has left: his next marker would speak for it as well."""
     found = False
     for place, offset in standing.items():
-        if place[0] != where.offsets_topic and where.stood.suspect_others(place, offset):
+        if place[0] == where.offsets_topic:
+            continue
+        if where.since is not None and place in left_open:
+            own = any(_may_be_own(where, words, place, owner, left_open[place][0]) for owner in owners)
+            where.stood.suspect_own(place, offset, own)
+        if where.stood.suspect_others(place, offset):
             found = True
             for owner in owners:
                 where.stood.away(place[0], owner, words.newest.get(owner, 0))
-            unseen(place[0], blocked(place, offset), owners)
+            unseen(place[0], where.stood.blocked(place, offset), owners)
     return found
+
+
+def _may_be_own(where: Field, words: Words, place: Place, owner: str, first: Message) -> bool:
+    """Whether ``owner``, who goes on to write, may have left this, and nobody knows whether it was committed."""
+    if where.since is None or first.timestamp()[1] < where.since - _doubt_ms(where, first):
+        return False
+    return not _left_open(where, words, place[0], owner, first) and not _committed(words, owner, first)
 
 
 def _left_open(where: Field, words: Words, topic: str, owner: str, first: Message) -> bool:
     """Whether ``owner``, if it is his, did not commit what begins with this record."""
+    _, time_ms = first.timestamp()
+    return bool(time_ms > where.stood.last_word(topic, owner, words.newest.get(owner, 0)) + _doubt_ms(where, first))
+
+
+def _committed(words: Words, owner: str, first: Message) -> bool:
+    """Whether ``owner``, if it is his, did commit what begins with this record."""
     kind, time_ms = first.timestamp()
-    # By the clock of a broker, and perhaps when a leader was there again at last: long after the commit's last word.
-    doubt = where.stood.longest * 1000 if kind == TIMESTAMP_LOG_APPEND_TIME else 0
-    return bool(time_ms > where.stood.last_word(topic, owner, words.newest.get(owner, 0)) + doubt)
+    return bool(kind != TIMESTAMP_LOG_APPEND_TIME and words.committed_at(owner, time_ms))
+
+
+def _doubt_ms(where: Field, first: Message) -> float:
+    """How far a record's time may be behind its owner's. By the clock of a broker, and perhaps when a leader was there
+    again at last: long after the commit's last word."""
+    return where.stood.longest * 1000 if first.timestamp()[0] == TIMESTAMP_LOG_APPEND_TIME else 0
 
 
 def _end_lost_commits(
@@ -227,11 +256,11 @@ def _end_lost_commits(
     to end it; whether anything was."""
     ended = False
     for (topic, number), messages in sorted(left_open.items()):
-        offset, (kind, time_ms) = messages[0].offset() or 0, messages[0].timestamp()
+        offset = messages[0].offset() or 0
         lost = {
             producer.transactional_id: producer
             for producer in producers
-            if kind != TIMESTAMP_LOG_APPEND_TIME and words.committed_at(producer.transactional_id, time_ms)
+            if _committed(words, producer.transactional_id, messages[0])
             if not _left_open(where, words, topic, producer.transactional_id, messages[0])
             if where.stood.may_be(topic, number, offset, producer.transactional_id)
         }

@@ -27,14 +27,21 @@ PATIENCE_SECONDS = 3.0
 
 Place = tuple[str, int]
 
+_PERHAPS_OWN = (
+    "; it may be this worker's, and whether it was committed is not known: if it persists, end it "
+    "(kafka-transactions.sh find-hanging, abort)"
+)
+
 
 @dataclass(slots=True)
 class _Suspicion:
-    """At ``offset``, since ``at``; others have so many seconds ``more`` to end it."""
+    """At ``offset``, since ``at``; others have so many seconds ``more`` to end it. ``own``: it may be of whoever writes
+    there next."""
 
     offset: int
     at: float
     more: float
+    own: bool = False
 
 
 class Standing:
@@ -78,7 +85,17 @@ class Standing:
     def suspect_others(self, place: Place, offset: int) -> bool:
         """What stands there is none of ours to end, and ours may be behind it; False when nobody has ended it."""
         self.suspect(place, offset, self.longest)
-        return not self.certain(place, offset, self.longest)
+        return self._since[place].own or not self.certain(place, offset, self.longest)
+
+    def suspect_own(self, place: Place, offset: int, own: bool) -> None:
+        """``own``: what stands there may be ours, and nobody knows how it was to end. It is waited for until somebody
+        ends it."""
+        self.suspect(place, offset, self.longest)
+        self._since[place].own = own
+
+    def blocked(self, place: Place, offset: int) -> str:
+        known = self._since.get(place)
+        return blocked(place, offset) + (_PERHAPS_OWN if known is not None and known.own else "")
 
     def look(self, clients: KafkaClients, topic: str) -> str | None:
         """Why nothing may be written to ``topic`` yet: somebody may still end what is open there."""
@@ -89,8 +106,8 @@ class Standing:
         for place, known in suspected.items():
             if found.get(place) != known.offset:
                 self._since.pop(place, None)
-            elif not self.certain(place, known.offset, known.more):
-                return blocked(place, known.offset)
+            elif known.own or not self.certain(place, known.offset, known.more):
+                return self.blocked(place, known.offset)
         return None
 
     def certain(self, place: Place, offset: int, more: float = 0.0) -> bool:

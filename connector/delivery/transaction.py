@@ -92,12 +92,17 @@ class Delivery:
         stood: Standing | None = None,
         positions: Callable[[], None] = lambda: None,
         facts: Mapping[str, TopicFacts] = {},
+        outlived: bool = False,
     ) -> None:
-        """``positions`` raises if the offsets topic is not the one that it was. ``facts``: of topics, so far known."""
+        """``positions`` raises if the offsets topic is not the one that it was. ``facts``: of topics, so far known.
+        ``outlived``: by its transactional id, which an earlier process may have used."""
         self._clients = clients
         self._positions = positions
         self._blocks = blocks
-        self._field = Field(settings.connector, settings.offsets_topic, group, topics, unseen, stood or Standing())
+        since = 0.0 if outlived else time.time() * 1000
+        self._field = Field(
+            settings.connector, settings.offsets_topic, group, topics, unseen, stood or Standing(), since
+        )
         self.settings = settings
         self._membership = membership
         self._clock = clock

@@ -147,6 +147,7 @@ def build_worker(
         stood=stood,
         positions=positions.confirm,
         facts=pipeline.facts,
+        outlived=former is not None,
     )
 
     def look(topic: str, owners: frozenset[str]) -> TopicFacts | str:

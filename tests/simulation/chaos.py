@@ -73,6 +73,7 @@ class Chaos:
             "stranded client": self._stranded_client,
             "leaders learn late": self._leaders_learn_late,
             "records unanswered": self._records_unanswered,
+            "times change": self._times_change,
         }
         self._kinds = {name: kind for name, kind in kinds.items() if not roughness.only or name in roughness.only}
         self._kinds |= {name: kind for name, kind in named.items() if name in roughness.only}
@@ -219,6 +220,13 @@ class Chaos:
         """They are written, and whoever sent them does not hear of it, for longer than he waits."""
         self._service.broker.transactions.looks_every = 10.0
         self._service.broker.network.cut = self._random.choice([0.0, 0.2, 0.5])
+
+    def _times_change(self) -> None:
+        """Who says when the records of the data topics were written: their brokers, or whoever writes."""
+        kind = self._random.choice(["LogAppendTime", "CreateTime"])
+        for name, topic in self._service.broker.topics.items():
+            if name.startswith(f"{NAME}."):
+                topic.config["message.timestamp.type"] = kind
 
     def _slow_markers(self) -> None:
         self._service.broker.transactions.marker_seconds = self._random.choice([0.001, 0.02, 0.5, 2.0])

@@ -346,3 +346,69 @@ def what_has_the_time_of_a_broker_is_not_judged_by_it() -> None:
         one.delivery.start(again=True)
         assert one.fates == [Fate.OPEN], "it is committed, and was aborted"
         assert one.told.topics == [on.world.data], "records are sent behind it"
+
+
+def nothing_is_ever_written_behind_what_may_be_its_own() -> None:
+    """It was aborted, and is stamped so soon after the last commit that it might belong to that: however long it
+    stands, the marker of the next commit would commit it as well."""
+    with stage() as on:
+        on.broker.topics[on.world.data].config["message.timestamp.type"] = "LogAppendTime"
+        one = Leaderless(on)
+        one.commit("a")
+        on.scheduler.pass_time(1)
+        one.delivery.add(0, on.records("b"))
+        assert one.delivery._producer is not None
+        one.delivery._producer.flush(float("inf"))
+        one.lose_leader()
+        on.scheduler.pass_time(1)
+        one.delivery.abort()
+        on.scheduler.pass_time(4)
+        for _ in range(3):
+            one.delivery.start(again=True)
+            assert one.told.topics.pop() == on.world.data and not one.told.topics, "records are sent behind it"
+            on.scheduler.pass_time(2 * SURE_SECONDS + 1)
+            told = one.stood.look(on.world.clients, on.world.data)
+            assert told is not None and "end it (kafka-transactions.sh" in told, "records are sent behind it"
+        # Somebody does.
+        on.broker.partition(on.world.data, -1, b"b").open.clear()
+        assert one.stood.look(on.world.clients, on.world.data) is None
+        one.delivery.start(again=True)
+        assert not one.told.topics
+
+
+def what_was_there_before_a_worker_is_not_waited_for_for_ever() -> None:
+    """Somebody else's, who is gone: no marker of this one speaks for it."""
+    with stage() as on:
+        on.broker.topics[on.world.data].config["message.timestamp.type"] = "LogAppendTime"
+        other = on.producer("other")
+        other.produce_all(on.records("a"))
+        other.flush(float("inf"))
+        on.scheduler.pass_time(2 * SURE_SECONDS)
+        one = Leaderless(on)
+        one.commit()
+        one.delivery.start(again=True)
+        on.scheduler.pass_time(2 * SURE_SECONDS + 1)
+        assert one.stood.look(on.world.clients, on.world.data) is None
+        one.told.topics.clear()
+        one.delivery.start(again=True)
+        assert not one.told.topics, "its readers are blocked, and its records wait as well"
+
+
+def what_it_has_ended_in_vain_is_not_waited_for_for_ever() -> None:
+    """By its time it might be of the worker's commit: that was committed once more, and it still stands."""
+    with stage() as on:
+        one = Leaderless(on)
+        one.delivery.add(0, on.records("b"))
+        on.scheduler.pass_time(1)
+        other = on.producer("other")
+        other.produce_all(on.records("a"))
+        other.flush(float("inf"))
+        on.scheduler.pass_time(1)
+        one.delivery.commit([mark(0, "w")])
+        for _ in range(3):
+            one.delivery.start(again=True)
+            on.scheduler.pass_time(2 * SURE_SECONDS + 1)
+        assert one.stood.look(on.world.clients, on.world.data) is None
+        one.told.topics.clear()
+        one.delivery.start(again=True)
+        assert not one.told.topics, "its readers are blocked, and its records wait as well"

@@ -31,7 +31,7 @@ LEADERLESS = [
     Mutant(
         "a topic with a commit that has no end is left alone",
         HANGING,
-        "            unseen(place[0], blocked(place, offset), owners)\n",
+        "            unseen(place[0], where.stood.blocked(place, offset), owners)\n",
         "            pass\n",
         leaderless.nothing_is_written_behind_a_partition_that_missed_its_marker,
     ),

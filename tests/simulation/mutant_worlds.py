@@ -76,6 +76,10 @@ ANEW = Plan(
 LEADERS = Plan(roughness=Roughness(0.5, only=("leader moves", "kill", "broker crash")))
 
 
+# And brokers stamp records of some data, or not, so that nobody knows of what stands somewhere whether it is committed.
+STAMPS = Plan(roughness=Roughness(0.4, only=("times change", "leader moves", "kill", "broker crash")), may_stand=True)
+
+
 # Leaders are told so while workers that have just started write to them.
 LATE_LEADERS = Plan(roughness=Roughness(0.5, only=("leaders learn late", "kill", "orderly stop", "leader moves")))
 
@@ -260,6 +264,7 @@ NAMED = {
     "often": OFTEN,
     "leaders": LEADERS,
     "late leaders": LATE_LEADERS,
+    "stamps": STAMPS,
     "unanswered": UNANSWERED,
     # A dropped table that returns is looked for up to 90 s.
     "stops": replace(STOPS, calm_seconds=150),
