@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from base64 import b64encode
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from connector.java_numbers import Float32, java_double, java_float
 from smt.record import Schema
@@ -24,14 +24,19 @@ class Part(NamedTuple):
 
 def unwrap(part: Any, schemas: dict[str, Schema]) -> Part:
     """What a JSON value holds. Equal schemas become one object of ``schemas``: transforms keep plans for each."""
-    if not isinstance(part, dict) or part.keys() != {"schema", "payload"}:
+    if not is_wrapped(part):
         return Part(None, part, False)
     schema = part["schema"]
     if schema is None:
         return Part(None, part["payload"], True)
-    if not isinstance(schema, dict):
-        return Part(None, part, False)
     return Part(schemas.setdefault(json.dumps(schema), schema), part["payload"], True)
+
+
+def is_wrapped(part: Any) -> TypeGuard[dict[str, Any]]:
+    """Rather than a row whose columns have these names, as a table's key may."""
+    if not isinstance(part, dict) or part.keys() != {"schema", "payload"}:
+        return False
+    return part["schema"] is None or isinstance(part["schema"], dict)
 
 
 def wrap(schema: Schema | None, payload: Any, was_wrapped: bool) -> Any:

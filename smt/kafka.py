@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from smt.avro_schema import connect_schema
 from smt.errors import SmtError, SmtRecordError
-from smt.json_text import header_value
+from smt.json_text import header_value, is_wrapped
 from smt.record import Place, Record, Schema
 from smt.transform import Transform
 
@@ -45,7 +45,7 @@ def decode_json(data: bytes | None) -> Decoded:
         raise DecodeError(f"not JSON: {error}") from None
     except RecursionError:
         raise DecodeError("JSON that is nested too deeply") from None
-    if isinstance(found, dict) and found.keys() == {"schema", "payload"}:
+    if is_wrapped(found):
         return found["schema"], found["payload"]
     return None, found
 

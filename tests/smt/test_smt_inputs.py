@@ -129,7 +129,11 @@ class Message:
 
 @pytest.mark.parametrize(
     "value",
-    [b"[" * 100_000, b'{"schema": 5, "payload": 1}', b'{"op": "c", "source": {}, "before": null, "after": null}'],
+    [
+        b"[" * 100_000,
+        b'{"op": "c", "source": {}, "before": null, "after": null}',
+        b'{"schema": null, "payload": {"op": "c", "source": {}, "before": null, "after": null}}',
+    ],
 )
 def test_a_consumer_names_topic_partition_and_offset(value: bytes) -> None:
     consumer: Any = FlatteningConsumer(None, build_transform("extract-new-state"))  # type: ignore[arg-type]

@@ -235,3 +235,7 @@ def test_what_is_not_json() -> None:
         with pytest.raises(DecodeError):
             decode_json(data)
     assert decode_json(b'{"schema":null,"payload":5}') == (None, 5)
+
+
+def test_columns_may_be_called_as_json_calls_what_it_wraps() -> None:
+    assert decode_json(b'{"payload":"p","schema":"s"}') == (None, {"payload": "p", "schema": "s"})
