@@ -71,7 +71,7 @@ USER 10001
 EXPOSE 8083
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 \
-    CMD ["python", "-m", "connector.cli.health_check", "8083"]
+    CMD ["python", "-m", "connector.cli.health_check"]
 ENTRYPOINT ["scylla-cdc"]
 CMD ["run", "/etc/scylla-cdc/connector.json", "--worker", "/etc/scylla-cdc/worker.json", \
      "--http-host", "0.0.0.0", "--http-port", "8083"]
