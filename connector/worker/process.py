@@ -10,7 +10,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import wait
 from functools import partial
 from typing import TypeVar, assert_never
@@ -19,7 +19,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exp
 
 from connector.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
 from connector.config import Configuration
-from connector.delivery import KafkaClients, TopicFacts, prepare_topics
+from connector.delivery import KafkaClients, TopicFacts, prepare_topics, topic_partitions
 from connector.errors import (
     CdcError,
     ConfigurationError,
@@ -38,7 +38,7 @@ from connector.worker.collector import Leftovers
 from connector.worker.instructions import Asked, Instruction, ReadTables, TellStreams
 from connector.worker.messages import EndMessage, Report, SlotsMessage, StatusMessage, WaitingMessage
 from connector.worker.schemas import last_versions
-from connector.worker.settings import identity, kafka_clients, topic_specs
+from connector.worker.settings import identity, kafka_clients, specs_of_present
 from connector.worker.slots import Noted, check_partitions, slots_in_force
 from connector.worker.status import Snapshots
 from connector.worker.status_topic import StatusTopic
@@ -176,7 +176,9 @@ def _prepare(
     _patiently("asking ScyllaDB for its time", lambda: _first_sample(connection), stop, report, connection)
     names = configuration.connector.reading.tables
     tables = _patiently("describing tables", lambda: _described(connection, names), stop, report, connection)
-    topics, unusable = _patiently("preparing topics", lambda: _topics(clients, configuration), stop, report, clients)
+    topics, unusable = _patiently(
+        "preparing topics", lambda: _topics(clients, configuration, tables.missing), stop, report, clients
+    )
     offsets = configuration.connector.delivery.offset_topic
     partitions = topics[offsets].partitions
     if noted is None:
@@ -234,9 +236,13 @@ def _described(connection: Connection, names: Iterable[TableName]) -> Tables:
     return Tables(described, missing)
 
 
-def _topics(clients: KafkaClients, configuration: Configuration) -> tuple[dict[str, TopicFacts], dict[str, str]]:
+def _topics(
+    clients: KafkaClients, configuration: Configuration, missing: Collection[TableName]
+) -> tuple[dict[str, TopicFacts], dict[str, str]]:
     """Topics that are there, and why others take no records: a table without its topic must not stop the rest."""
-    found, unusable = prepare_topics(clients.admin(), topic_specs(configuration))
+    admin = clients.admin()
+    existing = topic_partitions(admin) if missing else ()
+    found, unusable = prepare_topics(admin, specs_of_present(configuration, missing, existing))
     for topic, why in unusable.items():
         log.error("topic %s takes no records: %s", topic, why)
     return found, unusable

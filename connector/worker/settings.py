@@ -6,7 +6,7 @@ In: the validated configuration. Out: settings, and the specs of every topic tha
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +14,7 @@ from connector.config import Configuration, StorageTopic
 from connector.delivery import DeliverySettings, KafkaClients, TopicSpec, no_bulk_client
 from connector.formats import routed_topics
 from connector.native import bulk_client
+from connector.table_name import TableName
 
 # Marks and positions are small and rewritten often. The broker compacts closed segments only, and usually once half of
 # them is new: small ones that are closed after ten minutes keep a slot at some megabytes. What is younger than a minute
@@ -66,6 +67,16 @@ def delivery_settings(configuration: Configuration, who: WorkerIdentity) -> Deli
         boundary_interval_ms=delivery.transaction_interval_ms,
         exactly_once=delivery.exactly_once,
     )
+
+
+def specs_of_present(
+    configuration: Configuration, missing: Collection[TableName], existing: Collection[str]
+) -> list[TopicSpec]:
+    """`topic_specs`, but of tables that are not there only those topics that are: nothing is made for a name that is
+    misspelt, and what somebody left open in a topic is looked for all the same."""
+    tables = [table for table in configuration.connector.reading.tables if table not in missing]
+    wanted = {spec.name for spec in topic_specs(configuration.with_tables(tables, ""))}
+    return [spec for spec in topic_specs(configuration) if spec.name in wanted or spec.name in existing]
 
 
 def topic_specs(configuration: Configuration) -> list[TopicSpec]:

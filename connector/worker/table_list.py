@@ -10,10 +10,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from connector.config import Configuration
-from connector.delivery import LARGEST_BATCH, KafkaClients, TopicFacts, prepare_topics, present_members
+from connector.delivery import (
+    LARGEST_BATCH,
+    KafkaClients,
+    TopicFacts,
+    prepare_topics,
+    present_members,
+    topic_partitions,
+)
 from connector.errors import CdcError, FatalSourceError
 from connector.source import Background, Chores, Connection, DescribedTable, Purpose, Tables, Watch, describe_table
 from connector.table_name import TableName
@@ -22,7 +29,7 @@ from connector.worker.checks import objections
 from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring
 from connector.worker.schemas import last_versions
-from connector.worker.settings import topic_specs
+from connector.worker.settings import specs_of_present
 from connector.worker.topic_troubles import Unseen
 from connector.worker.transactions import Transactions
 
@@ -57,17 +64,21 @@ class Looking:
     connection: Connection
 
     def at(
-        self, configuration: Configuration, new: Sequence[TableName], known: Collection[str], owners: Collection[str]
+        self,
+        configuration: Configuration,
+        new: Sequence[TableName],
+        missing: Collection[TableName],
+        known: Collection[str],
+        owners: Collection[str],
     ) -> _Found:
-        """``known`` are topics that need no look, ``owners`` those that the tables' marks name."""
+        """``missing`` are tables that are looked for at other times, ``known`` topics that need no look, ``owners``
+        those that the tables' marks name."""
         group = configuration.group
         with self.clients.named():
-            wanted = [spec for spec in topic_specs(configuration) if spec.name not in known]
-            topics, unusable = prepare_topics(self.clients.admin(), wanted)
             # An owner that is a member is alive, and its transactions are its own.
             present = present_members(self.clients, group, time.monotonic() + MEMBERS_SECONDS) if owners else set()
             versions = last_versions(self.clients, configuration.connector.output.schema_topic, group)
-        found = _Found([], {}, versions, topics, unusable, frozenset(owners) - present)
+        found = _Found([], {}, versions, strangers=frozenset(owners) - present)
         # Behind the versions: an older description is not written behind a newer one.
         for table in new:
             try:
@@ -80,7 +91,12 @@ class Looking:
                 found.missing[table] = "; ".join(map(str, problems))
             else:
                 found.described.append(described)
-        return found
+        with self.clients.named():
+            admin = self.clients.admin()
+            absent = {*missing, *found.missing}
+            specs = specs_of_present(configuration, absent, topic_partitions(admin) if absent else ())
+            topics, unusable = prepare_topics(admin, [spec for spec in specs if spec.name not in known])
+        return replace(found, topics=topics, unusable=unusable)
 
 
 class TableList:
@@ -171,9 +187,9 @@ class TableList:
         known = {*self._pipeline.topics, *self._pipeline.suspended_topics}
         stored = [entry for table in new for entry in self._planner.stored(table)]
         owners = {entry.owner for entry in stored if entry.owner is not None}
-        configuration = self._configuration
+        configuration, missing = self._configuration, self._tables.missing.keys() - set(new)
         self._chores.submit(
-            lambda: self._looking.at(configuration, new, known, owners),
+            lambda: self._looking.at(configuration, new, missing, known, owners),
             lambda found, error: self._seen(new, found, error),
         )
 

@@ -7,8 +7,16 @@ from collections.abc import Callable
 
 import pytest
 from cassandra.cluster import Session
+from confluent_kafka.admin import NewTopic
 
+from connector.source import Connection
+from connector.table_name import TableName
+from connector.worker.settings import kafka_clients, topic_specs
+from connector.worker.table_list import Looking
+from embedded.kafka import EmbeddedKafka
+from tests.config.files import loaded
 from tests.servers.patience import until
+from tests.servers.scylla import Scylla
 from tests.worker.harness import Service, exactly_once
 
 pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.any_scylla]
@@ -49,6 +57,33 @@ def test_what_was_dropped_or_switched_off_while_nothing_ran_keeps_no_other_table
     assert "does not exist" in connector.report()["tables"][dropped]["error"] and run.poll() is None
     lacking = until(lambda: connector.report()["tables"][off]["failing"], what="a word about the table without CDC")
     assert "does not have CDC enabled" in lacking[0]
+
+
+def test_no_topic_is_made_for_a_table_that_is_not_there(
+    kafka: EmbeddedKafka, scylla: Scylla, make_table: MakeTable, unique: Callable[[str], str]
+) -> None:
+    """Its name may be misspelt. What somebody left open in a topic that is there is looked for all the same."""
+    there = TableName(*make_table(tablets=True).split("."))
+    gone, unsought, former = (there._replace(name=name) for name in ("gone", "unsought", "former"))
+    prefix = unique("missing")
+    configuration = loaded(
+        {"topic.prefix": prefix, "topic.creation.default.replication.factor": "1"},
+        {"bootstrap.servers": kafka.bootstrap_servers},
+    ).with_tables([there, gone, unsought, former], "")
+    clients, connection = kafka_clients(configuration), Connection(scylla.settings())
+    admin = clients.admin()
+    stored = {spec.name for spec in topic_specs(configuration) if spec.compacted}
+    made = admin.create_topics([NewTopic(name, 1, 1) for name in (f"{prefix}.{former}", f"{prefix}.schemas")])
+    assert all(future.result(60) is None for future in made.values())
+    connection.open()
+    try:
+        found = Looking(clients, connection).at(configuration, [there, gone, former], {unsought}, stored, ())
+    finally:
+        connection.close()
+    assert [each.table for each in found.described] == [there] and found.missing.keys() == {gone, former}
+    assert found.topics.keys() == {f"{prefix}.{there}", f"{prefix}.{former}"} and not found.unusable
+    existing = {name for name in admin.list_topics(timeout=60).topics if name.startswith(prefix)}
+    assert existing == {*found.topics, f"{prefix}.schemas"}
 
 
 @pytest.mark.parametrize("member", [{}, {"group.instance.id": "köln"}])
