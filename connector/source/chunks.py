@@ -129,7 +129,8 @@ def read_chunk(
             return read.chunk(partitions, token_of_key(next(reversed(partitions))))
         end = page.rows[-1][shape.width : shape.keys]
         if len(open_) == 1 and end and end[0] is not None:
-            return read.chunk(partitions, token - 1, Inside(last, end, 1 if start is None else start.part + 1))
+            part = 1 if start is None else start.part + 1
+            return read.chunk(partitions, token - 1, Inside(last, end, part, question.description.table_id))
     return read.chunk(found.partitions(), token_of_key(start.partition) if start else span[1])
 
 

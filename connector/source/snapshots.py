@@ -235,8 +235,10 @@ class Snapshots:
         span = _next_span(without(opening.left, joined(aside)), before.upto if before is not None else None)
         if span is None:
             return False
-        start = opening.inside.get(span[0]) if before is None or before.upto != span[0] else before.stop
-        question = Question(self._tables[opening.table].description, opening.where, self._settings.dated)
+        description = self._tables[opening.table].description
+        table_id = description.table_id
+        start = opening.start(span[0], table_id) if before is None or before.upto != span[0] else before.stop
+        question = Question(description, opening.where, self._settings.dated)
         held = HeldChunk(opening, question.shape, span[0], start)
         self._held.setdefault(opening.state, queue).append(held)
         read = partial(read_chunk, self._connection, question, span, start, self._settings.chunk)

@@ -84,11 +84,12 @@ class ProgressKey(NamedTuple):
 
 class Inside(NamedTuple):
     """A place in a partition that is too large for one read: behind a row's clustering key. ``part`` counts such places
-    of one partition."""
+    of one partition. ``table_id``: of which table it is, where several had the name; older versions do not say it."""
 
     partition: tuple[bytes | None, ...]
     after: tuple[bytes | None, ...]
     part: int
+    table_id: str | None = None
 
 
 class Reached(NamedTuple):
@@ -182,6 +183,7 @@ def progress_entry(slot: int, key: ProgressKey, reached: Reached | None) -> Offs
     value: dict[str, Any] = {"upto": reached.upto}
     if (inside := reached.inside) is not None:
         value |= {"partition": _cells(inside.partition), "after": _cells(inside.after), "part": inside.part}
+        value |= {} if inside.table_id is None else {"table_id": inside.table_id}
     return OffsetsEntry(slot, members, value)
 
 
@@ -285,7 +287,10 @@ def parse_progress(value: Mapping[str, Any], place: str = "the offsets topic") -
         upto = _token(value["upto"])
         if "part" not in value:
             return Reached(upto)
-        return Reached(upto, Inside(_raw(value["partition"]), _raw(value["after"]), _whole(value["part"], 1, 1 << 62)))
+        part, table_id = _whole(value["part"], 1, 1 << 62), value.get("table_id")
+        if table_id is not None and not isinstance(table_id, str):
+            raise ValueError("table_id is not the id of a table")
+        return Reached(upto, Inside(_raw(value["partition"]), _raw(value["after"]), part, table_id))
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable("snapshot's progress", place, value, error) from None
 

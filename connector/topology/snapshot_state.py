@@ -54,8 +54,13 @@ class Opening:
     kind: str
     where: str | None
     left: list[Span]
-    inside: dict[int, Inside]
+    inside: dict[tuple[int, str | None], Inside]
     began: dict[int, int] = field(default_factory=dict)
+
+    def start(self, behind: int, table_id: str) -> Inside | None:
+        """Where to go on in the partition behind a token. What was placed of a table that had the name before is no
+        part of this one's."""
+        return self.inside.get((behind, table_id), self.inside.get((behind, None)))
 
 
 @dataclass(slots=True)

@@ -183,7 +183,7 @@ def place(plan: TableState, opening: Opening, span: Span, inside: Inside | None 
     for first, last in parts:
         _reach(plan, opening, first, Reached(last))
     if inside is not None:
-        opening.inside[high] = inside
+        opening.inside[high, inside.table_id] = inside
         _reach(plan, opening, high, Reached(high, inside))
 
 
@@ -314,13 +314,16 @@ def _tokens(parts: Iterable[Part]) -> list[Span]:
     return joined((behind, reached.upto) for behind, reached in parts)
 
 
-def _inside(parts: Iterable[Part], left: Iterable[Span]) -> dict[int, Inside]:
-    """Of the partitions with which the spans begin, how far they are placed already."""
+def _inside(parts: Iterable[Part], left: Iterable[Span]) -> dict[tuple[int, str | None], Inside]:
+    """Of the partitions with which the spans begin, how far they are placed already: by the token in front of them, and
+    the table, as another one may have had the name."""
     begins = {low for low, _ in left}
-    found: dict[int, Inside] = {}
+    found: dict[tuple[int, str | None], Inside] = {}
     for _, (upto, inside) in parts:
-        if inside is not None and upto in begins and (upto not in found or found[upto].part < inside.part):
-            found[upto] = inside
+        if inside is not None and upto in begins:
+            known = found.setdefault((upto, inside.table_id), inside)
+            if known.part < inside.part:
+                found[upto, inside.table_id] = inside
     return found
 
 

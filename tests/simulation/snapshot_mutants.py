@@ -71,9 +71,16 @@ HELD = [
     Mutant(
         "who goes on inside a partition begins where the last one ended",
         HOLDING,
-        "        start = opening.inside.get(span[0]) if before is None or before.upto != span[0] else before.stop\n",
-        "        start = None\n",
+        "start = opening.start(span[0], table_id) if before is None or before.upto != span[0] else before.stop",
+        "start = None",
         holding.test_a_partition_that_is_too_large_is_placed_part_by_part,
+    ),
+    Mutant(
+        "a partition of a table that had the name before is not gone on with",
+        "connector/topology/snapshot_state.py",
+        "self.inside.get((behind, table_id), self.inside.get((behind, None)))",
+        "next((one for (at, _), one in self.inside.items() if at == behind), None)",
+        holding.test_a_partition_of_a_table_that_had_the_name_before_is_begun_anew,
     ),
     Mutant(
         "no row is shown by a description that is older than its columns",

@@ -288,7 +288,7 @@ def test_a_partition_that_is_too_large_is_placed_part_by_part() -> None:
         stage.pump()
         (opening,) = stage.one.planner.openings(stage.one.now)
         assert opening.left == [(token - 1, (1 << 63) - 1)]
-        assert opening.inside == {token - 1: cut}
+        assert opening.inside == {(token - 1, None): cut}
         del stage.chores.waiting[0]
         stage.pump()
         assert stage.chores.waiting[0][0].args[0].args[3] == cut  # type: ignore[attr-defined]
@@ -298,6 +298,25 @@ def test_a_partition_that_is_too_large_is_placed_part_by_part() -> None:
         stage.one.commit(move_marks=True)
         (opening,) = stage.one.planner.openings(stage.one.now)
         assert opening.left == [(token, (1 << 63) - 1)]
+
+
+def test_a_partition_of_a_table_that_had_the_name_before_is_begun_anew() -> None:
+    """Its clustering key may have been another one, which no server takes as one of the table that is there now. How
+    far that one is placed counts, however many parts the former one had."""
+    stage, token = Stage(), token_of_key(KEY)
+    for cut, ck in (
+        (Inside(KEY, (number(2), b"x"), 7, "the former one"), 2),
+        (Inside(KEY, (number(5),), 1, TABLE.table_id), 5),
+    ):
+        assert stage.chores.waiting[0][0].args[0].args[3] is None  # type: ignore[attr-defined]
+        stage.chores.answer(Chunk({KEY: [selected(ck=ck)]}, token - 1, 100, 1, 0.01, cut))
+        stage.to(stage.one.now + 100)
+        stage.one.commit(move_marks=True)
+        stage.one.planner.aborted()
+        while stage.chores.waiting:
+            stage.read()
+        stage.pump()
+    assert stage.chores.waiting[0][0].args[0].args[3] == cut  # type: ignore[attr-defined]
 
 
 def test_changes_of_a_part_are_in_it() -> None:

@@ -10,6 +10,7 @@ import pytest
 from connector.topology import (
     MAX_TOKEN,
     MIN_TOKEN,
+    Inside,
     MarkKey,
     Opening,
     ProgressKey,
@@ -133,9 +134,15 @@ def test_who_takes_over_goes_on_where_the_committed_progress_ends() -> None:
     one = started()
     mine = opening(one)
     one.planner.placed(mine, (MIN_TOKEN, 100))
-    one.commit(move_marks=True)
+    parts = [Inside((b"k",), (b"\x01", None), part, table_id) for part, table_id in ((2, None), (1, "a"), (2, "a"))]
+    for part in parts:
+        one.planner.placed(mine, (100, 100), part)
+        one.commit(move_marks=True)
     one.planner.placed(mine, (MIN_TOKEN, 200))
-    assert opening(restarted(one)).left == [(100, MAX_TOKEN)]
+    there = opening(restarted(one))
+    assert there.left == [(100, MAX_TOKEN)]
+    # Of a table that is told by none, and so perhaps another one, no more than its own is known.
+    assert there.start(100, "a") == parts[2]
     one.planner.aborted()
     again = opening(one)
     one.planner.release([0])
