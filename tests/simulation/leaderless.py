@@ -39,7 +39,7 @@ class Leaderless:
         self.partition: Partition = on.broker.partition(on.world.data, -1, b"a")
         on.broker.skip_leaderless()
 
-    def _delivery(self, name: str) -> Delivery:
+    def _delivery(self, name: str, outlived: bool = False) -> Delivery:
         world = self.on.world
         delivery = Delivery(
             world.clients,
@@ -49,6 +49,7 @@ class Leaderless:
             group=world.group,
             unseen=self.told,
             stood=self.stood,
+            outlived=outlived,
         )
         delivery.start()
         world.deliveries.append(delivery)
@@ -374,6 +375,28 @@ def nothing_is_ever_written_behind_what_may_be_its_own() -> None:
         assert one.stood.look(on.world.clients, on.world.data) is None
         one.delivery.start(again=True)
         assert not one.told.topics
+
+
+def what_is_older_than_a_worker_may_be_its_own_where_its_id_is() -> None:
+    """The process before it had the same one, and left what is aborted and stands: the next marker commits it."""
+    with stage() as on:
+        on.broker.topics[on.world.data].config["message.timestamp.type"] = "LogAppendTime"
+        one = Leaderless(on)
+        one.commit("a")
+        one.delivery.add(0, on.records("b"))
+        assert one.delivery._producer is not None
+        one.delivery._producer.flush(float("inf"))
+        one.lose_leader()
+        on.scheduler.pass_time(1)
+        one.delivery.close()
+        on.world.membership.pop().close()
+        on.scheduler.pass_time(2 * SURE_SECONDS)
+        one.delivery = one._delivery("w", outlived=True)
+        for _ in range(2):
+            one.delivery.start(again=True)
+            assert one.told.topics.pop() == on.world.data, "records are sent behind it"
+            on.scheduler.pass_time(2 * SURE_SECONDS + 1)
+            assert one.stood.look(on.world.clients, on.world.data), "records are sent behind it"
 
 
 def what_was_there_before_a_worker_is_not_waited_for_for_ever() -> None:

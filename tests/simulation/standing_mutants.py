@@ -77,6 +77,13 @@ LEFT_OPEN = [
         leaderless.what_was_there_before_a_worker_is_not_waited_for_for_ever,
     ),
     Mutant(
+        "what is older than a worker may be its own where its id outlives it",
+        TRANSACTION,
+        "since = 0.0 if outlived else time.time() * 1000",
+        "since = time.time() * 1000",
+        leaderless.what_is_older_than_a_worker_may_be_its_own_where_its_id_is,
+    ),
+    Mutant(
         "what a worker has committed is not waited for",
         HANGING,
         " and not _committed(words, owner, first)",

@@ -32,6 +32,7 @@ from tests.simulation.mutant_worlds import (
     RENAMES,
     SIGNALLED,
     SNAPSHOTS,
+    STAMPS,
     STARTS,
     STRANDED,
     TWO_GROUPS,
@@ -168,6 +169,13 @@ def test_who_starts_while_leaders_learn_that_they_are_it_loses_nothing(seed: int
     outcome = simulate(seed, LATE_LEADERS)
     assert not outcome.faults
     assert outcome.kinds["leaders learn late"]
+
+
+@pytest.mark.parametrize("seed", [3, 21])
+def test_whoever_tells_the_times_of_records_nothing_is_written_behind_what_may_be_committed(seed: int) -> None:
+    outcome = simulate(seed, STAMPS)
+    assert not outcome.faults
+    assert outcome.kinds["times change"]
 
 
 @pytest.mark.parametrize("seed", [1, 4, 7])
