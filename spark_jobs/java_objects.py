@@ -8,6 +8,7 @@ of its time.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -45,3 +46,14 @@ def file_text(session: SparkSession, path: Any) -> str:
         return str(java_class(session, "org.apache.commons.io.IOUtils").toString(stream, "UTF-8"))
     finally:
         stream.close()
+
+
+def resolved(session: SparkSession, folder: str) -> str | None:
+    """Where a folder is, however it is spelled: by a link, a mount or another name of its cluster; None where it is
+    not."""
+    path = hadoop_path(session, folder)
+    system = file_system(session, path)
+    if not system.exists(path):
+        return None
+    found = str(system.resolvePath(path).toUri().getPath())
+    return os.path.realpath(found) if system.getUri().getScheme() == "file" else found

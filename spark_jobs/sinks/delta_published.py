@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from connector.errors import LandingError
+from spark_jobs.java_objects import resolved
 from spark_jobs.model import literal, quoted
 from spark_jobs.sinks.delta_files import (
     Commit,
@@ -212,6 +213,13 @@ class DeltaPublisher:
         self.session.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         place = literal(self.path(table))
         self.session.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION {place}")
+        found = self.session.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"]
+        if resolved(self.session, found) != resolved(self.session, self.path(table)):
+            # As of another warehouse, or of this one before it was moved: who asks for the name would read that.
+            raise LandingError(
+                f"the table {name} of the catalog has its files in {found}, not in {self.path(table)}: drop it there "
+                "if nobody needs it, or name another publish.catalog"
+            )
 
     def tidy(self, table: str) -> None:
         number, size = extent(self.session, self.path(table))

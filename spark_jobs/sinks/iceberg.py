@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from connector.errors import LandingError
-from spark_jobs.java_objects import file_system, hadoop_path, java_class
+from spark_jobs.java_objects import file_system, hadoop_path, java_class, resolved
 from spark_jobs.model import literal, quoted
 from spark_jobs.sinks.sink import Result, retried
 
@@ -101,7 +101,7 @@ class IcebergSink:
         if self.session.conf.get(f"spark.sql.catalog.{self.catalog}.type", None) != "hadoop":
             return
         here, named = f"{self.warehouse}/{'/'.join(_names(table))}", str(self.loaded(table).location())
-        if _resolved(self.session, here) != _resolved(self.session, named):
+        if resolved(self.session, here) != resolved(self.session, named):
             raise LandingError(
                 f"the table {here} has its files in {named}: the folder was moved or copied, and Iceberg names files "
                 "by their whole paths; move it back, or land into a warehouse of its own"
@@ -292,17 +292,6 @@ def _local_folder(session: SparkSession, folder: str) -> Path | None:
     if system.getUri().getScheme() != "file":
         return None
     return Path(os.fspath(str(system.makeQualified(path).toUri().getPath())))
-
-
-def _resolved(session: SparkSession, folder: str) -> str | None:
-    """Where a folder is, however it is spelled: by a link, a mount or another name of its cluster; None where it is
-    not."""
-    path = hadoop_path(session, folder)
-    system = file_system(session, path)
-    if not system.exists(path):
-        return None
-    found = str(system.resolvePath(path).toUri().getPath())
-    return os.path.realpath(found) if system.getUri().getScheme() == "file" else found
 
 
 def _timestamp(age_ms: int) -> str:

@@ -113,18 +113,41 @@ class IcebergPublisher:
             with self._noting(note, turn):
                 self._create(table, rows)
             return
-        if _kinds(there) == _kinds(wanted):
-            ordered = rows.select(*map(quoted, there.names))
+        if self._has_become(table, there, wanted, turn):
+            ordered = rows.select(*map(quoted, (self.schema(table) or wanted).names))
             self._in_turn(table, note, turn, lambda branch: ordered.writeTo(branch).overwrite(F.lit(True)))
             return
 
         def made_anew() -> None:
-            self._check(table, self._sink.loaded(table), turn)
-            self._with_properties(rows.writeTo(self.relation(table))).createOrReplace()
+            loaded = self._sink.loaded(table)
+            self._check(table, loaded, turn)
+            self._with_properties(rows.writeTo(self.relation(table)), loaded.properties()).createOrReplace()
 
         with self._noting(note, turn):
             self._sink.changed(table, made_anew)
         self._gone_on_from[table] = self._newest(table)
+
+    def _has_become(self, table: str, there: StructType, wanted: StructType, turn: int) -> bool:
+        """Whether it has the wanted columns, perhaps by now. A table that is replaced by another one ends the streams
+        of its readers, and forgets of which snapshot the next one was made: only where a column gets another type, or
+        files are laid out by one that goes, it has to be."""
+        before, after = _kinds(there), _kinds(wanted)
+        if any(after.get(name, kind) != kind for name, kind in before.items()):
+            return False
+        gone = [name for name in before if name not in after]
+        loaded = self._sink.loaded(table)
+        if gone and (loaded.spec().isPartitioned() or loaded.sortOrder().isSorted()):
+            return False
+
+        def without() -> None:
+            self._check(table, self._sink.loaded(table), turn)
+            self.session.sql(f"ALTER TABLE {self.relation(table)} DROP COLUMNS ({', '.join(map(quoted, gone))})")
+
+        if gone:
+            self._sink.changed(table, without)
+        if new := [field for field in wanted if field.name not in before]:
+            self.widen(table, StructType(new))
+        return True
 
     def _check_own(self, table: str, there: StructType | None) -> None:
         """Refuses to make a table anew that somebody else has made, or to take a name that is landing's own."""
@@ -233,10 +256,12 @@ class IcebergPublisher:
             raise LostRaceError(f"{table} was published by another job meanwhile") from error
         self._gone_on_from[table] = self._newest(table)
 
-    def _with_properties(self, writer: DataFrameWriterV2) -> DataFrameWriterV2:
+    def _with_properties(self, writer: DataFrameWriterV2, there: Any = None) -> DataFrameWriterV2:
+        """``there``: those of a table that becomes another one, which its users may have chosen."""
         writer = writer.using("iceberg")
         for name, value in (_FORMAT_VERSION | _PROPERTIES).items():
-            writer = writer.tableProperty(name, value)
+            chosen = None if there is None else there.get(name)
+            writer = writer.tableProperty(name, chosen or value)
         return writer
 
     def _newest(self, table: str) -> int | None:

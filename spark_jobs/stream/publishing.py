@@ -86,7 +86,7 @@ class Publishing:
         segment = free_segment(restored, self._stand)
         if self._stand is None or self._stand.lineage != restored.known.lineage:
             return segment
-        self._behind = self._stand.segment < restored.segment - 1 or self._table.is_changed_by_others()
+        self._behind = self._stand.segment < restored.segment - 1 or self._table.is_changed_by_others(restored.known)
         if not self._stand.covers(restored.positions):
             # Published segments may have got rows that a paused job has appended late. None of them are merged: there,
             # only positions count that came in time.
@@ -124,6 +124,13 @@ class Publishing:
         if self._table is None or self._impossible is not None:
             return self._left_through
         return 0 if self._stand is None else self._stand.segment
+
+    def look(self) -> None:
+        """Whether somebody else has changed what is published. Where something lands, its publication sees that."""
+        if self._behind or self._impossible is not None:
+            return
+        if self._table is not None and self._known is not None and self._stand is not None:
+            self._behind = self._table.is_changed_meanwhile(self._known)
 
     def vacuum(self, older_than_ms: int) -> None:
         """Deletes the published table's files that only readers of versions older than this need."""

@@ -30,7 +30,8 @@ from spark_jobs.tables.lease import (
 from spark_jobs.tables.levels import MARK_PART
 from spark_jobs.tables.notes import FORM, Known
 from spark_jobs.tables.parcels import Parcel, Parcels
-from spark_jobs.tables.published_table import PublishedTable, Stand, free_segment, unpublishable, without_feed
+from spark_jobs.tables.publishable import unpublishable, without_feed
+from spark_jobs.tables.published_table import PublishedTable, Stand, free_segment
 from spark_jobs.tables.registration import open_publisher, open_sink, register_landed
 from spark_jobs.tables.small_plans import FEW_ROWS, uncompiled
 

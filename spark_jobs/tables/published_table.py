@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,22 +24,19 @@ from spark_jobs.fold import visible_rows
 from spark_jobs.model import (
     Key,
     Layout,
-    TableDefinition,
     ended_change,
     ended_rows,
     identities,
-    is_minus_zero,
     literal,
     partition_keys,
     present,
     quoted,
-    user_types_in,
-    without_maps,
 )
-from spark_jobs.sinks import Publisher, TableFormat
+from spark_jobs.sinks import Publisher
 from spark_jobs.tables.checkpoints import checkpointed
 from spark_jobs.tables.landed_table import SESSION_CATALOG, LandedTable, Restored
 from spark_jobs.tables.notes import Known, Offsets
+from spark_jobs.tables.shown_values import comparable, same, same_key
 from spark_jobs.tables.small_plans import planned_once
 
 _PARTS = 250
@@ -65,6 +62,10 @@ class Stand:
     own: bool = False
     """Whether it is who asks that has published it."""
     positions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def is_of(self, known: Known) -> bool:
+        """Whether what is known now is still the same state, without a column that was dropped since."""
+        return (self.lineage, self.dropped) == (known.lineage, _dropped(known.layout()))
 
     def covers(self, positions: Offsets) -> bool:
         """Whether all records before these positions are in it."""
@@ -93,6 +94,7 @@ class PublishedTable:
         self._turn: int | None = None
         self._untidied = _TIDIED_EVERY
         self._stored: tuple[Known, StructType] | None = None
+        self._there: Sequence[str] = ()
         self.landed = LandedTable(publisher.session, landed.sink, landed.keyspace, landed.table)
         self.name = landed.folder
 
@@ -103,8 +105,10 @@ class PublishedTable:
         """
         # Before anything else is looked at: what comes between the two is then somebody else's.
         self._turn = self.publisher.turn(self.name)
-        if self.publisher.schema(self.name) is None:
+        there = self.publisher.schema(self.name)
+        if there is None:
             return None
+        self._there = there.names
         noted = self.publisher.note(self.name)
         if noted is None:
             return None
@@ -129,15 +133,27 @@ class PublishedTable:
         # Asked of the rows themselves: a segment may have ended without any.
         return new is None or bool(new.fields) or self.landed.has_changes_beyond(stand.segment)
 
-    def is_changed_by_others(self) -> bool:
-        """Whether the rows are not those that were published, as somebody has restored others or written some."""
-        done = self.publisher.changed_by_others(self.name)
+    def is_changed_by_others(self, known: Known) -> bool:
+        """Whether it is not what was published of the same columns: somebody has restored other rows, written some, or
+        added a column."""
+        done = self.publisher.changed_by_others(self.name) or self._added(known)
         if done is not None:
             self._say(
                 f"the published table {self.landed.name} is not as it was published: somebody else did {done}; it is "
-                "published anew as a whole, with the rows of the source"
+                "made what the source has"
             )
         return done is not None
+
+    def is_changed_meanwhile(self, known: Known) -> bool:
+        """The same of a table that was not looked at for a while, and may be gone."""
+        there = self.publisher.schema(self.name)
+        self._there = () if there is None else there.names
+        return there is None or self.is_changed_by_others(known)
+
+    def _added(self, known: Known) -> str | None:
+        names = {name for definition in known.definitions for name in definition.names}
+        more = [name for name in self._there if name not in names]
+        return f"ADD COLUMN {', '.join(more)}" if more else None
 
     def publish(self, known: Known, stand: Stand | None, through: int, positions: Offsets) -> Stand:
         """Brings the table to everything landed up to the segment ``through``; ``LostRaceError`` if somebody else has
@@ -149,13 +165,14 @@ class PublishedTable:
         now = Stand(known.lineage, through, dropped, at_s, True, places)
         note = {"lineage": now.lineage, "segment": through, "dropped": dropped, "at": at_s, "positions": places}
         note["by"] = self._token
-        new = self._lacked(known, stand)
-        if stand is None or new is None or self.is_changed_by_others():
-            self._replace(layout, now, note)
-        else:
+        new, same_columns = self._lacked(known, stand), stand is not None and stand.is_of(known)
+        others = same_columns and self.is_changed_by_others(known)
+        if stand is not None and new is not None and not others:
             if new.fields:
                 self.publisher.widen(self.name, new)
             self._merge(layout, self._wanted(known), stand, now, note)
+        elif stand is None or not self._has_mended(layout, self._wanted(known), now, note):
+            self._replace(layout, now, note)
         if self._untidied >= _TIDIED_EVERY:
             self.publisher.tidy(self.name)
             self._untidied = 0
@@ -163,9 +180,10 @@ class PublishedTable:
 
     def _lacked(self, known: Known, stand: Stand | None) -> StructType | None:
         """The columns that are still to come; None where all of the table is to be made anew."""
-        if stand is None or (stand.lineage, stand.dropped) != (known.lineage, _dropped(known.layout())):
+        if stand is None or not stand.is_of(known):
             return None
         there = self.publisher.schema(self.name)
+        self._there = () if there is None else there.names
         return None if there is None else _new_columns(there, self._wanted(known))
 
     def _wanted(self, known: Known) -> StructType:
@@ -195,7 +213,7 @@ class PublishedTable:
         layout = known.layout()
         shown = self.landed.session.sql(self.landed.view_text(layout, f"{stand.at_s}L"))
         types = {column.name: column.type for column in layout.definition.columns}
-        columns = [f"{_comparable(types[name], quoted(name))} AS c{at}" for at, name in enumerate(shown.columns)]
+        columns = [f"{comparable(types[name], quoted(name))} AS c{at}" for at, name in enumerate(shown.columns)]
         # Each side is read once: of a row there are as many in both where these come to nothing.
         landed = shown.selectExpr(*columns, "1 AS surplus")
         published = self._rows().select(*map(quoted, shown.columns)).selectExpr(*columns, "-1 AS surplus")
@@ -232,6 +250,27 @@ class PublishedTable:
             # What has landed was there already: its positions are told all the same.
             self._commit(lambda turn: self.publisher.stay(self.name, note, turn))
 
+    def _has_mended(self, layout: Layout, wanted: StructType, now: Stand, note: Mapping[str, Any]) -> bool:
+        """Makes it what has landed by the rows that differ, all of them looked at, so that who follows its changes is
+        told no others; False where it has other columns, or rows that their keys do not tell apart."""
+        there = self.publisher.schema(self.name)
+        added = None if there is None else _new_columns(there, wanted)
+        if added is None or added.fields or self._has_twins(layout):
+            return False
+        # What comes between this look and the commit is found by the next one.
+        self.publisher.changed_by_others(self.name)
+        old = f"SELECT * FROM {self.publisher.relation(self.name)}"
+        keys = ", ".join(comparable(key.type, quoted(key.name)) for key in layout.keys)
+        twice = f"SELECT 1 FROM ({old}) AS rows GROUP BY {keys} HAVING count(*) > 1 LIMIT 1"
+        if self.landed.session.sql(twice).collect():
+            return False
+        with ExitStack() as stack:
+            fresh = self.landed.view_text(layout, f"{now.at_s}L")
+            if not self._has_changed(stack, layout, wanted, fresh, old, _near([]), note):
+                self._commit(lambda turn: self.publisher.stay(self.name, note, turn))
+        self._untidied = _TIDIED_EVERY
+        return True
+
     def _has_merged(
         self, layout: Layout, wanted: StructType, before: Stand, now: Stand, note: Mapping[str, Any]
     ) -> bool:
@@ -259,41 +298,53 @@ class PublishedTable:
             whole = None if few else (before.segment, now.segment)
             patches = self.landed.folded_text(layout, name, buckets, near(quoted(first.value)), whole)
             fresh = visible_rows(layout, patches, f"{now.at_s}L")
-            keys, columns = [key.name for key in layout.keys], wanted.names
-            taken = {name.lower() for name in columns}
-            gone = next(text for text in (f"gone{'_' * at}" for at in range(len(columns) + 1)) if text not in taken)
-            marked = quoted(gone)
             was = " AND ".join(
                 same(key.type, f"a.shown_{at}", f"o.{quoted(key.name)}") for at, key in enumerate(layout.partition)
             )
             there = f"SELECT * FROM {self.publisher.relation(self.name)} WHERE {near(quoted(first.name))}"
             old = f"SELECT o.* FROM ({there}) AS o LEFT SEMI JOIN {name} AS a ON {was}"
-            on = _same_key(layout, "n", "o")
-            shown = [
-                f"CASE WHEN n.{marked} IS NULL THEN o.{quoted(each)} ELSE n.{quoted(each)} END AS {quoted(each)}"
-                if each in keys
-                else f"n.{quoted(each)}"
-                for each in columns
-            ]
-            differ = " OR ".join(
-                f"NOT ({same(_type_of(layout, each), f'n.{quoted(each)}', f'o.{quoted(each)}')})"
-                for each in columns
-                if each not in keys
-            )
-            differing = session.sql(
-                f"SELECT {', '.join(shown)}, n.{marked} IS NULL AS {marked} "
-                f"FROM (SELECT *, false AS {marked} FROM ({fresh}) AS fresh) AS n "
-                f"FULL OUTER JOIN (SELECT *, false AS {marked} FROM ({old}) AS old) AS o ON {on} "
-                f"WHERE n.{marked} IS NULL OR o.{marked} IS NULL OR {differ or 'false'}"
-            )
-            changes = stack.enter_context(checkpointed(differing))
-            count = changes.limit(_MOST_NEAR + 1).count()
-            if not count:
-                return False
-            if count <= _MOST_NEAR:
-                changes = F.broadcast(changes)
-            matched = f"{_same_key(layout, 't', 's')} AND ({near(f't.{quoted(first.name)}')})"
-            self._commit(lambda turn: self.publisher.merge(self.name, changes, matched, columns, gone, note, turn))
+            return self._has_changed(stack, layout, wanted, fresh, old, near, note)
+
+    def _has_changed(
+        self,
+        stack: ExitStack,
+        layout: Layout,
+        wanted: StructType,
+        fresh: str,
+        old: str,
+        near: Callable[[str], str],
+        note: Mapping[str, Any],
+    ) -> bool:
+        """Makes ``fresh`` rows of ``old`` ones, which are ``near``, by those that differ; False if none does."""
+        keys, columns = [key.name for key in layout.keys], wanted.names
+        taken = {name.lower() for name in columns}
+        gone = next(text for text in (f"gone{'_' * at}" for at in range(len(columns) + 1)) if text not in taken)
+        marked = quoted(gone)
+        shown = [
+            f"CASE WHEN n.{marked} IS NULL THEN o.{quoted(each)} ELSE n.{quoted(each)} END AS {quoted(each)}"
+            if each in keys
+            else f"n.{quoted(each)}"
+            for each in columns
+        ]
+        differ = " OR ".join(
+            f"NOT ({same(_type_of(layout, each), f'n.{quoted(each)}', f'o.{quoted(each)}')})"
+            for each in columns
+            if each not in keys
+        )
+        differing = self.landed.session.sql(
+            f"SELECT {', '.join(shown)}, n.{marked} IS NULL AS {marked} "
+            f"FROM (SELECT *, false AS {marked} FROM ({fresh}) AS fresh) AS n "
+            f"FULL OUTER JOIN (SELECT *, false AS {marked} FROM ({old}) AS old) AS o ON {same_key(layout, 'n', 'o')} "
+            f"WHERE n.{marked} IS NULL OR o.{marked} IS NULL OR {differ or 'false'}"
+        )
+        changes = stack.enter_context(checkpointed(differing))
+        count = changes.limit(_MOST_NEAR + 1).count()
+        if not count:
+            return False
+        if count <= _MOST_NEAR:
+            changes = F.broadcast(changes)
+        matched = f"{same_key(layout, 't', 's')} AND ({near(f't.{quoted(layout.partition[0].name)}')})"
+        self._commit(lambda turn: self.publisher.merge(self.name, changes, matched, columns, gone, note, turn))
         return True
 
     def _has_twins(self, layout: Layout) -> bool:
@@ -359,25 +410,6 @@ def _is_indexed(key: Key) -> bool:
     return isinstance(key.type, NativeType) and key.type.name in _INDEXED
 
 
-def _same_key(layout: Layout, one: str, other: str) -> str:
-    named = [(key.type, quoted(key.name)) for key in layout.keys]
-    return " AND ".join(same(type_, f"{one}.{name}", f"{other}.{name}") for type_, name in named)
-
-
-def same(type_: CqlType, one: str, other: str) -> str:
-    """Whether two shown values are the same to whoever reads them; null is the same as null."""
-    if isinstance(type_, NativeType) and type_.name in ("float", "double"):
-        return f"({one} <=> {other} AND {is_minus_zero(one)} <=> {is_minus_zero(other)})"
-    return f"{_comparable(type_, one)} <=> {_comparable(type_, other)}"
-
-
-def _comparable(type_: CqlType, shown: str) -> str:
-    """Spark compares no maps, and takes -0.0 for 0.0."""
-    if not isinstance(type_, NativeType):
-        return f"to_json(named_struct('v', {without_maps(type_, shown)}))"
-    return f"CAST({shown} AS string)" if type_.name in ("float", "double") else shown
-
-
 def _type_of(layout: Layout, name: str) -> CqlType:
     return next(column.type for column in layout.definition.columns if column.name == name)
 
@@ -389,37 +421,6 @@ def _new_columns(there: StructType, wanted: StructType) -> StructType | None:
         return None
     known = set(there.names)
     return StructType([field for field in wanted if field.name not in known])
-
-
-def unpublishable(definition: TableDefinition, form: TableFormat) -> str | None:
-    """Why others cannot have the table in this format; None if they can."""
-    if taken := sorted(definition.names & form.reserved):
-        return f"the {form.name} format keeps the names {', '.join(taken)} for its own columns; another sink takes them"
-    if found := _alike(definition.names):
-        return f"its columns {found} differ by case only, which the table format does not tell apart"
-    for column in definition.columns:
-        for user_type in user_types_in(column.type):
-            if found := _alike(name for name, _ in user_type.fields):
-                return (
-                    f"the fields {found} of its column {column.name} differ by case only, which the table format does "
-                    "not tell apart"
-                )
-    return None
-
-
-def without_feed(definition: TableDefinition, form: TableFormat) -> str | None:
-    """Why others cannot be told of changes to the published table; None if they are, or the format tells nobody."""
-    held = (user_type for column in definition.columns for user_type in user_types_in(column.type))
-    return form.feedless([*definition.names, *(name for user_type in held for name, _ in user_type.fields)])
-
-
-def _alike(names: Iterable[str]) -> str:
-    """The first two names that are the same to who does not tell upper from lower case."""
-    lower: dict[str, str] = {}
-    for name in sorted(names):
-        if (other := lower.setdefault(name.lower(), name)) != name:
-            return f"{other} and {name}"
-    return ""
 
 
 def _dropped(layout: Layout) -> tuple[tuple[str, int], ...]:

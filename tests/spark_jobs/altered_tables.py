@@ -30,7 +30,8 @@ from spark_jobs.stream.moving_keys import move_keys
 from spark_jobs.tables import published_table
 from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.landing_plan import check_landed, plan_table
-from spark_jobs.tables.published_table import PublishedTable, unpublishable
+from spark_jobs.tables.publishable import unpublishable
+from spark_jobs.tables.published_table import PublishedTable
 from spark_jobs.tables.registration import open_publisher
 from tests.servers.patience import until
 from tests.servers.scylla import Scylla

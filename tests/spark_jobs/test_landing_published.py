@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import polars
+import pyarrow
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
+from connector.errors import LandingError
 from connector.values import parse_type
 from spark_jobs.jobs.rebuilding import rebuild
 from spark_jobs.jobs.upkeep import maintain
@@ -23,8 +26,9 @@ from spark_jobs.stream.progress import Progress
 from spark_jobs.tables import published_table
 from spark_jobs.tables.landed_table import LandedTable, Restored
 from spark_jobs.tables.notes import Known
-from spark_jobs.tables.published_table import PublishedTable, Stand, same
+from spark_jobs.tables.published_table import PublishedTable, Stand
 from spark_jobs.tables.registration import open_publisher, open_sink
+from spark_jobs.tables.shown_values import same
 from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way
 from tests.spark_jobs.published_rows import read_elsewhere
@@ -281,6 +285,11 @@ def test_a_publication_that_was_cut_off_is_made_up_for(
     assert way.rows(spark) == [(1, 1, None, None, "b")]
 
 
+def _iceberg_table(path: str) -> StaticTable:
+    newest = Path(path, "metadata", "version-hint.text").read_text()
+    return StaticTable.from_metadata(f"{path}/metadata/v{newest}.metadata.json")
+
+
 def _iceberg_rows(path: str) -> list[tuple[Any, ...]]:
     """By PyIceberg."""
     read = read_elsewhere(path, "iceberg").to_pylist(maps_as_pydicts="strict")
@@ -318,6 +327,29 @@ def test_iceberg_tables_are_published_and_read_without_spark(spark: SparkSession
     assert past.count() == 4, "yesterday's rows are still there"
     maintain(spark, way.settings(**{"reader.grace.ms": 0}))
     assert _iceberg_rows(path) == way.rows(spark)
+    modes = {f"write.{name}.mode": "copy-on-write" for name in ("delete", "merge", "update")}
+    chosen = ", ".join(f"'{name}' = '{mode}'" for name, mode in modes.items())
+    publisher.session.sql(f"ALTER TABLE {publisher.relation('ks/t')} SET TBLPROPERTIES ({chosen})")
+    before = _iceberg_table(path).current_snapshot()
+    assert before is not None
+    dropped = [{"name": "w", "type": "frozen<list<smallint>>", "dropped_us": 2500}]
+    way.schema(schema_record("ks", "t", f"{TABLE}; n regular tinyint", version="4", dropped=dropped))
+    produce(way.servers, [(way.data, merged(3000, 1, 1, v="newer"))])
+    way.land(spark)
+    assert _iceberg_rows(path) == way.rows(spark)
+    assert before.snapshot_id in {each.parent_snapshot_id for each in _iceberg_table(path).snapshots()}, "it goes on"
+    told = publisher.session.sql(
+        f"CALL {publisher.relation('ks/t').partition('.')[0]}.system.create_changelog_view(table => 'ks.t', "
+        f"options => map('start-snapshot-id', '{before.snapshot_id}'), identifier_columns => array('pk', 'ck'))"
+    ).collect()[0][0]
+    changes = publisher.session.sql(f"SELECT pk, v, _change_type FROM {told} ORDER BY _change_type").collect()
+    publisher.session.catalog.dropTempView(told)
+    assert [tuple(row) for row in changes] == [(1, "newer", "UPDATE_AFTER"), (1, "new", "UPDATE_BEFORE")]
+    dropped.append({"name": "n", "type": "tinyint", "dropped_us": 3500})
+    way.schema(schema_record("ks", "t", f"{TABLE}; n regular text", version="5", dropped=dropped))
+    way.land(spark)
+    assert _iceberg_rows(path) == way.rows(spark)
+    assert modes.items() <= _iceberg_table(path).properties.items(), "what users have chosen stays"
 
 
 @pytest.mark.parametrize("sink", ["delta", "iceberg"])
@@ -384,6 +416,10 @@ def test_a_published_table_has_its_name_in_a_catalog(spark: SparkSession, way: W
         way.land(spark, **{"publish.interval.ms": 0})
         assert len(way.rows(spark)) == 1, "what others see is a publication behind"
         assert spark.table("ks.t__live").count() == 2
+        other = DeltaPublisher(spark, f"{way.config['warehouse']}/moved")
+        other.replace("ks/t", other.session.range(20), {"of": 1}, 1, 1000, 1)
+        with pytest.raises(LandingError, match=r"has its files in file:.*, not in .*/moved/ks/t: drop it there"):
+            other.enroll("ks/t", "`spark_catalog`.`ks`.`t`")
     finally:
         spark.sql("DROP TABLE IF EXISTS spark_catalog.ks.t")
         spark.sql("DROP VIEW IF EXISTS ks.t__live")
@@ -395,13 +431,14 @@ def test_what_others_do_to_the_rows_is_told_and_made_up_for(
 ) -> None:
     """Rows of restored partitions stayed as they were restored until somebody changed them in the source."""
     way.config["sink"] = sink
+    path = f"{way.config['warehouse']}/ks/t"
 
     def land(said: str, *changes: bytes) -> None:
         produce(way.servers, [(way.data, value) for value in changes])
         way.land(spark)
         err = capsys.readouterr().err
         assert (said in err) if said else "somebody else" not in err, err
-        rows = [tuple(row.values()) for row in read_elsewhere(f"{way.config['warehouse']}/ks/t", sink).to_pylist()]
+        rows = [tuple(row.values()) for row in read_elsewhere(path, sink).to_pylist()]
         assert sorted(rows, key=repr) == way.rows(spark) != []
 
     land("", *(change("c", 1000, {"pk": pk, "ck": 1, "v": cell("a")}) for pk in range(3)))
@@ -421,11 +458,19 @@ def test_what_others_do_to_the_rows_is_told_and_made_up_for(
         deleted = "rows in its snapshot"
     land("", merged(2000, 0, 1, v="b"), change("d", 2000, {"pk": 1, "ck": 1}))
     session.sql(restore)
+    newest = DeltaTable(path).version() if sink == "delta" else 0
     land(told)
+    if sink == "delta":
+        feed = pyarrow.table(DeltaTable(path).load_cdf(starting_version=newest + 1)).to_pylist()
+        assert {row["pk"] for row in feed} == {0, 1}, "of what is as it was nobody is told"
     session.sql(compact)
     land("", merged(3000, 0, 1, v="c"))
+    # Rows that are there twice are not told apart by their key.
+    session.sql(f"INSERT INTO {relation} TABLE {relation}")
     session.sql(f"DELETE FROM {relation} WHERE pk = 0")
     land(deleted, merged(4000, 2, 1, v="d"))
+    session.sql(f"ALTER TABLE {relation} ADD COLUMNS (mine string)")
+    land("somebody else did ADD COLUMN mine")
 
 
 def test_what_others_do_while_a_publication_is_made_is_found_by_the_next(spark: SparkSession, way: Way) -> None:
@@ -440,11 +485,11 @@ def test_what_others_do_while_a_publication_is_made_is_found_by_the_next(spark: 
         way.land(spark)
         restored, stand = landed.restore(), published.stand()
         assert restored.known is not None
-        assert stand is None or not published.is_changed_by_others()
+        assert stand is None or not published.is_changed_by_others(restored.known)
         if stand is not None:
             publisher.session.sql(f"INSERT INTO {publisher.relation('ks/t')} VALUES (7, 7, null, null, 'theirs')")
             publisher.stay("ks/t", {"lineage": stand.lineage}, publisher.turn("ks/t") + 1)
-            assert published.is_changed_by_others(), "though the last commit is ours"
+            assert published.is_changed_by_others(restored.known), "though the last commit is ours"
         else:
             published.publish(restored.known, stand, restored.segment - 1, restored.positions)
 

@@ -20,7 +20,8 @@ from spark_jobs.stream import TableStream, publishing
 from spark_jobs.stream.publishing import Publishing
 from spark_jobs.tables.landed_table import Restored
 from spark_jobs.tables.notes import Known
-from spark_jobs.tables.published_table import Stand, unpublishable, without_feed
+from spark_jobs.tables.publishable import unpublishable, without_feed
+from spark_jobs.tables.published_table import Stand
 from tests.spark_jobs.landing_feed import schema_record
 
 PLACE = ("p.ks.t", 0)
@@ -42,7 +43,10 @@ class Table:
         self.refuses = False
         self.others_wrote = False
 
-    def is_changed_by_others(self) -> bool:
+    def is_changed_by_others(self, known: Known) -> bool:
+        return self.others_wrote
+
+    def is_changed_meanwhile(self, known: Known) -> bool:
         return self.others_wrote
 
     def enroll(self, catalog: str, known: Known) -> None:
@@ -111,6 +115,13 @@ def test_a_start_fills_no_segment_that_is_published_already() -> None:
     with beside(Stand(0, 7, (), positions=PUBLISHED)) as (found, table):
         table.others_wrote = True
         assert found.begin(RESTORED) == 8 and found.is_due(now=False), "rows of others do not stay until a change comes"
+        assert found.publish(8) == 9
+        table.others_wrote = False
+        found.look()
+        assert not found.is_due(now=True)
+        table.others_wrote = True
+        found.look()
+        assert found.is_due(now=True), "nor do they while the job runs"
     with beside(Stand(0, 2, ())) as (found, _):
         assert found.begin(replace(RESTORED, segment=6)) == 6 and found.is_due(now=False)
     with beside(Stand(1, 7, ())) as (found, _):
