@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +31,7 @@ from spark_jobs.java_objects import file_system, hadoop_path
 from spark_jobs.model import DEAD, TTL, DeadReason, Layout, TableDefinition, quoted, reasons_sql
 from spark_jobs.sinks import Sink
 from spark_jobs.stream.declared_types import check_fitting
+from spark_jobs.stream.ending_cells import EndingCells
 from spark_jobs.stream.housekeeping import Housekeeping
 from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics
 from spark_jobs.stream.letters import waiting_letters
@@ -106,8 +106,7 @@ class TableStream:
         self._said: set[str] = set()
         self._has_rows = False
         self._has_letters = False
-        #: Whether the layout says of all that is unmerged whether it ends by itself.
-        self._ends_known = False
+        self._ends = EndingCells()
         self._lacking: str | None = None
         self._topic_ids: Mapping[str, str] = {}
         self._housekeeping = Housekeeping(settings)
@@ -135,7 +134,7 @@ class TableStream:
         self._registry.patience_s = 0.0 if once else PATIENCE_S
         restored = landed.restore()
         self._known, self._segment, self._mark = restored.known, restored.segment, restored.mark
-        self._ends_known = False
+        self._ends.begin(counted=False)
         self._unmerged, self._since_ms = restored.unmerged, restored.since_ms
         self._has_rows, self._batches = restored.has_rows, 0
         self._has_letters = restored.letters
@@ -162,7 +161,7 @@ class TableStream:
             # The job may have ended between the two.
             self._expect_ends(landed)
         # Letters that a paused job lands late are read nowhere again.
-        self._ends_known = not restored.letters
+        self._ends.begin(counted=not restored.letters)
         # Somebody may have read it while nobody landed.
         self._filling = Parcels(landed).exist()
         if self.data_topic not in partitions:
@@ -233,7 +232,7 @@ class TableStream:
             self._layout = landed.prepare(plan.known)
         else:
             self._layout = plan.known.layout()
-        with self._counting_ends():
+        with self._ends.counting():
             # Also at a start that changes nothing: the job may have ended between the two.
             ending = self._known is not None and self._land_letters(landed, plan.recreated)
             self._known = plan.known
@@ -254,19 +253,10 @@ class TableStream:
 
     def _expect_ends(self, landed: LandedTable) -> None:
         """Something landed that will end by itself: whoever reads the table from now on looks at the time."""
-        if self._known is None or self._known.expiring or self._known.layout().images:
-            return
-        self._layout = landed.expect_ends(self._known.layout())
-        self._known = replace(self._known, expiring=True)
-        self._publishing.adopt(self._known)
-        landed.register(self._layout)
-
-    @contextmanager
-    def _counting_ends(self) -> Iterator[None]:
-        """Within it something is appended, and counted whether it will end by itself: if that fails, nobody knows."""
-        known, self._ends_known = self._ends_known, False
-        yield
-        self._ends_known = known
+        if (known := self._ends.expected(landed, self._known)) is not None:
+            self._known, self._layout = known, known.layout()
+            self._publishing.adopt(known)
+            landed.register(self._layout)
 
     def _say(self, text: str) -> None:
         if text not in self._said:
@@ -314,7 +304,7 @@ class TableStream:
             known, seen = parcel.taken_into(self._known), Observation()
             counts = F.count_if(F.col("segment") != DEAD).alias("landed"), F.count(TTL).alias(TTL)
             frame = parcels.rows(parcel, self._segment).observe(seen, *counts)
-            with self._counting_ends():
+            with self._ends.counting():
                 landed.append(frame.unionByName(landed.note_row(known), allowMissingColumns=True))
                 counted = told(self.session, seen)
                 # Who was paused meanwhile has appended to what is merged: whoever has the lease now needs the parcel.
@@ -340,8 +330,8 @@ class TableStream:
         return self._housekeeping.is_due
 
     def keep_house(self) -> None:
-        """Merges what is due, removes what nobody needs any more, and lands letters. Removing goes on while batches
-        land."""
+        """Merges what is due, removes what nobody needs any more, lands letters, and sees what others have done to what
+        is published. Removing goes on while batches land."""
         self.lease.check()
         landed = self._landed(self.session)
         with self._publishing.lock:
@@ -354,6 +344,8 @@ class TableStream:
             with self._publishing.lock:
                 # What they waited for may have come, and nothing else since.
                 self._adopt(landed, anew=True)
+        with self._publishing.lock:
+            self._publishing.look()
 
     def _land(self, batch: DataFrame, number: int) -> None:
         session = batch.sparkSession
@@ -385,7 +377,7 @@ class TableStream:
         counts = [f"count_if({reasons_sql([reason])}) AS {quoted(reason)}" for reason in DeadReason]
         counts += [f"count_if(segment <> {DEAD}) AS landed", "max(ts) AS newest", f"count({TTL}) AS {TTL}"]
         frame = frame.observe(seen, *map(F.expr, counts))
-        with self._counting_ends():
+        with self._ends.counting():
             landed.append(frame.unionByName(landed.position_rows(ends, self._segment), allowMissingColumns=True))
             self._has_rows = self.landed = True
             self._positions.update(ends)
@@ -438,7 +430,7 @@ class TableStream:
 
     def _merge(self, landed: LandedTable) -> None:
         assert self._layout is not None
-        ending = self._layout.expiring if self._ends_known else None
+        ending = self._ends.in_merge(self._layout)
         landed.merge(self._layout, self._segment, self._mark, self._positions, ending)
         self._mark, self._segment = self._segment, self._segment + 1
         self._unmerged, self._batches, self._since_ms = 0, 0, None
