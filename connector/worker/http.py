@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from connector.config import Configuration, KeystoreError
@@ -29,6 +29,8 @@ class Service(Protocol):
     def status(self) -> ServiceStatus: ...
 
     def liveness(self) -> Liveness: ...
+
+    def excused(self) -> Collection[int]: ...
 
 
 def status_server(
@@ -73,7 +75,7 @@ def status_routes(service: Service) -> list[Route]:
         return answer_json(document, 200 if found.alive else 503)
 
     def ready(request: Request) -> Answer:
-        found = readiness_of(service.status())
+        found = readiness_of(service.status(), service.excused())
         document = found.document() if request.authorized else {"ready": found.ready}
         return answer_json(document, 200 if found.ready else 503)
 
@@ -98,18 +100,21 @@ def status_routes(service: Service) -> list[Route]:
     ]
 
 
-def readiness_of(status: ServiceStatus) -> Readiness:
-    """Whether every worker has slots, or is where it gets them as soon as there are some.
+def readiness_of(status: ServiceStatus, excused: Collection[int] = ()) -> Readiness:
+    """Whether every worker has slots, or is where it gets them as soon as there are some; but for the ``excused``.
 
     Unlike `/health` this stays true while tables have failed or ScyllaDB is away: no other process would do better.
     """
-    reasons = [status.waiting_for] if status.waiting_for and not status.workers else []
     # Those that were asked not to run have nothing to be ready for.
     held = {name for name, connector in status.connectors.items() if connector.target != "RUNNING"}
-    workers = [worker for worker in status.workers if worker.connector not in held]
-    missing = status.workers_wanted - len(workers)
-    if missing > 0 and not reasons:
-        reasons.append(f"{missing} of {status.workers_wanted} workers have not reported yet")
+    workers = [worker for worker in status.workers if worker.connector not in held and worker.index not in excused]
+    wanted = status.workers_wanted - len(excused)
+    missing = wanted - len(workers)
+    reasons = []
+    if status.waiting_for and not status.workers and (missing > 0 or not status.connectors):
+        reasons.append(status.waiting_for)
+    elif missing > 0:
+        reasons.append(f"{missing} of {wanted} workers have not reported yet")
     reasons += [f"worker {each.index}: {why}" for each in workers if (why := _not_ready(each))]
     return Readiness(ready=not reasons, waiting_for="; ".join(reasons) or None)
 

@@ -104,6 +104,20 @@ class Service:
         last = {index: status for index, (status, _) in list(self._last.items())}
         return [status for index, status in (last | running).items() if index in self.workers_of(group)]
 
+    def excused(self) -> frozenset[int]:
+        """Workers that nobody misses for `/ready`, since no other process would do better: those of connectors that
+        were given up; those that wait for a server and have run before, or where connectors come and go. Whoever mends
+        one there has to get through to this process."""
+        excused = {
+            child.index
+            for child in list(self.children.values())
+            if child.waiting is not None and (self._lasting or child.index in self._last)
+        }
+        for group, tenant in list(self.tenants.items()):
+            if tenant.over is not None or (self._lasting and tenant.reason() is not None):
+                excused.update(self.workers_of(group))
+        return frozenset(excused.difference(*map(self.workers_of, self.held())) & self._numbers)
+
     @property
     def restarts(self) -> int:
         """Workers that ended, of all connectors."""

@@ -8,16 +8,19 @@ import logging
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from connector import secrets
 from connector.config import Configuration
+from connector.worker.child import Child
+from connector.worker.holding import Target
 from connector.worker.http import readiness_of, status_server
 from connector.worker.order import WorkerOrder
 from connector.worker.service import CHECK_SECONDS, ROUND_SECONDS
-from connector.worker.status_document import Liveness, ServiceStatus
+from connector.worker.status_document import Liveness, ServiceStatus, WorkerStatus
 from connector.worker.supervisor import Supervisor
 from tests.config.files import loaded
 from tests.house import ROOT
@@ -37,6 +40,9 @@ class Recorded:
 
     def liveness(self) -> Liveness:
         return Liveness(alive=True, last_round_age_seconds=0.1)
+
+    def excused(self) -> frozenset[int]:
+        return frozenset()
 
 
 def get(configuration: Configuration, path: str, token: str | None = None, service: Any = None) -> tuple[int, str]:
@@ -126,6 +132,45 @@ def test_ready_is_whoever_has_slots_or_stands_in_line(
 ) -> None:
     found = readiness_of(Recorded(workers=workers, workers_wanted=2, waiting_for=waiting_for).status())
     assert (found.ready, found.waiting_for) == (reason is None, reason)
+
+
+def test_who_is_excused_is_not_missed() -> None:
+    waiting = Recorded(workers=[worker()], workers_wanted=3, waiting_for="db:9042")
+    assert readiness_of(waiting.status(), {1}).waiting_for == "1 of 2 workers have not reported yet"
+    assert readiness_of(waiting.status(), {1, 2}).ready
+    assert readiness_of(Recorded(workers=[], workers_wanted=1, waiting_for="db:9042").status(), {0}).ready
+    nobody = Recorded(workers=[], workers_wanted=0, waiting_for="starting", connectors={})
+    assert readiness_of(nobody.status()).waiting_for == "starting", "what there is to run is not known"
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_who_can_be_mended_through_this_process_alone_keeps_it_ready(lasting: bool) -> None:
+    """Behind a Service of Kubernetes nobody reaches a process that is not ready."""
+    one = loaded({"tasks.max": "1"})
+    before = WorkerStatus.model_validate({**RECORDED["workers"][0], "index": 0})
+
+    def ready(
+        tenant: dict[str, Any], *, starts: str | None = None, asks: str | None = None, again: bool = False
+    ) -> bool:
+        """``asks``: what its worker, which there is only then, waits for."""
+        supervisor = Supervisor(["false"], [WorkerOrder(one, 0)], lasting=lasting)
+        supervisor.waiting_for = starts
+        if asks is not None:
+            child = Child(0, SimpleNamespace(pid=1), one.group, one, waiting=asks or None)  # type: ignore[arg-type]
+            supervisor.children = {0: child}
+        if again:
+            supervisor._last[0] = before, 0.0
+        for name, value in tenant.items():
+            setattr(supervisor.tenants[one.group], name, value)
+        return readiness_of(supervisor.status(), supervisor.excused()).ready
+
+    assert not ready({}) and not ready({}, asks=""), "its worker has not reported"
+    assert not ready({}, starts="what was asked before to be known")
+    assert ready({"target": Target.PAUSED}), "nothing is to run"
+    assert ready({"over": "table ks.t does not exist"})
+    assert ready({"preparation": SimpleNamespace(waiting_for="db:9042 does not answer")}) is lasting
+    assert ready({}, asks="connecting to ScyllaDB") is lasting
+    assert ready({}, asks="connecting to ScyllaDB", again=True), "it ran before"
 
 
 def test_live_is_a_supervisor_that_does_its_rounds() -> None:
