@@ -116,7 +116,7 @@ def _reset(configuration: Configuration, args: argparse.Namespace, output: Outpu
     before: dict[str, int] = {}
     if args.dry_run:
         patiently(positions.refuse_while_running)
-        for each in patiently(positions.stored):
+        for each in patiently(lambda: positions.stored() if positions.exist() else []):
             before[str(each.table)] = min(before.get(str(each.table), each.read_to), each.read_to)
         lines = [
             f"  {table}: reading would begin at {where}, now at {_told(before.get(str(table)))}" for table in tables

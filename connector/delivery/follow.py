@@ -28,6 +28,9 @@ FETCH_WAIT_MS = 250
 AWAY_SECONDS = 30.0
 AGAIN_SECONDS = 5.0
 
+# What is answered of a topic without leaders, or without a topic.
+_MISSING = frozenset({KafkaError._NOENT, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
+
 # Of slots that nobody asks for, so many keys are kept as they came, some 30 MB.
 MOST_KEPT = 50_000
 
@@ -51,7 +54,10 @@ class Follower:
         group: str,
         slots: int,
         clock: Callable[[], float] = _boot_time,
+        positions: Callable[[], None] = lambda: None,
     ) -> None:
+        """``positions`` raises where the topic is no more, or another one, and says what is lost with it."""
+        self._positions = positions
         self._clients = clients
         self._connector = connector
         self._topic = topic
@@ -86,6 +92,9 @@ class Follower:
         try:
             self._awaited = high_watermarks(self._clients, self._topic, range(self._slots))
         except KafkaException as caught:
+            if caught.args[0].code() in _MISSING:
+                # Whose slots went with the topic restores nothing, so nobody else asks whether it is there.
+                self._positions()
             raise translated(caught.args[0], "following the offsets topic") from None
         except TimeoutError:
             raise RetriableDeliveryError("following the offsets topic: the broker did not answer in time") from None

@@ -20,7 +20,9 @@ from connector.delivery import (
     TransactionalProducer,
     compact_json,
     encode_offsets_key,
+    ensure_topics,
     fence,
+    group_members,
     read_committed,
     restore,
     topic_partitions,
@@ -97,9 +99,11 @@ class Positions:
     def refuse_while_running(self) -> None:
         """Raises when its group has members, or any other group that runs the connector of this name."""
         with self._clients.named():
-            if self.topic not in topic_partitions(self._clients.admin()):
-                return
-            members = OneGroup(self._configuration, self._clients, "").running()
+            if self.topic in topic_partitions(self._clients.admin()):
+                members = OneGroup(self._configuration, self._clients, "").running()
+            else:
+                # Whose topic was deleted while they ran are members of their group for a while, or still.
+                members = [str(each) for each in group_members(self._clients, [self._configuration.group])]
         if members:
             raise StillRunning(
                 f"connector {self._name} is running ({', '.join(sorted(members))}): stop all of its workers first"
@@ -110,8 +114,13 @@ class Positions:
     def reset(self, tables: Iterable[TableName], to_ms: int) -> None:
         """Every stream of ``tables`` begins at ``to_ms``, or where it was opened if that is later.
 
-        A mark that knows no stream set says exactly this of all of them; positions of streams are removed.
+        A mark that knows no stream set says exactly this of all of them; positions of streams are removed. A topic that
+        is missing is created: its loss is what this command makes good.
         """
+        self.refuse_while_running()
+        if not self.exist():
+            with self._clients.named():
+                ensure_topics(self._clients.admin(), [offsets_spec(self._configuration)])
         self.alter(dict.fromkeys(tables, to_ms))
 
     def alter(self, starts: Mapping[TableName, int | None]) -> None:

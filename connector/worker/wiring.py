@@ -219,7 +219,7 @@ def build_worker(
         membership=membership,
         restoring=restoring,
         unread=Unread(planner, tables, restoring.report, restoring.expired),
-        follower=Follower(clients, connector.name, offsets, group, slots),
+        follower=Follower(clients, connector.name, offsets, group, slots, positions=positions.check),
         delivery=delivery,
         transactions=transactions,
         table_list=TableList(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -11,7 +12,7 @@ from connector.delivery.follow import Follower
 from connector.delivery.records import compact_json, encode_offsets_key
 from connector.delivery.restore import restore
 from connector.delivery.transactional_producer import TransactionalProducer
-from connector.errors import DeliveryError
+from connector.errors import DeliveryError, RetriableDeliveryError
 from tests.delivery.conftest import SLOTS, World, mark
 from tests.servers.patience import until
 
@@ -164,4 +165,18 @@ def test_a_follower_that_was_away_for_long_begins_anew(world: World) -> None:
     follower.start_anew()
     assert not follower.caught_up
     until(lambda: len(follower.caught_up) == SLOTS, step=step)
+    follower.close()
+
+
+def test_a_follower_says_what_is_lost_with_a_topic_that_is_no_more(world: World, unique: Callable[[str], str]) -> None:
+    """Its partitions are nobody's then, so that nothing is restored, which would tell."""
+    loss = "it was the only one"
+
+    def lost() -> None:
+        raise RetriableDeliveryError(loss)
+
+    name = unique("gone")
+    follower = Follower(world.clients, "c", name, world.group + "-follow", SLOTS, positions=lost)
+    follower.start_anew()
+    assert not follower.poll() and follower.last_error == loss
     follower.close()

@@ -33,6 +33,8 @@ class AdminClient(Handle):
         committed = isolation_level == IsolationLevel.READ_COMMITTED
 
         def end(place: Any) -> Any:
+            if place.topic not in self.broker.topics:
+                raise failure(KafkaError._NOENT)
             partition = self.broker.partition(place.topic, place.partition)
             if partition.available_at > self.scheduler.now:
                 raise failure(KafkaError.LEADER_NOT_AVAILABLE, retriable=True)

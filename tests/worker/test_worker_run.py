@@ -131,6 +131,11 @@ def test_positions_can_be_shown_and_moved_while_it_is_stopped(
     table = make_table(tablets=True)
     connector = service([table])
     insert(session, table, range(10))
+    # As where somebody has deleted the topic of its positions.
+    tried = connector.command("offsets", "reset", "--to", "now", "--dry-run")
+    assert tried.returncode == 0 and "now at no stored position" in tried.stdout, tried.stderr
+    begun = connector.command("offsets", "reset", "--to", "oldest")
+    assert begun.returncode == 0 and "the oldest change in the log" in begun.stdout, begun.stderr
     run = connector.start()
     exactly_once(connector, session, table)
     until(lambda: running(connector), 90, "claims of all slots", step=seldom)
