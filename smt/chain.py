@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from connector.step_conditions import step_condition
 from smt.connect.options import MISSING
 from smt.connect.predicates import Predicate, build_predicate, chosen
 from smt.errors import OptionProblem, SmtOptionError, nearest
@@ -96,26 +97,21 @@ def _step(
     if not type_name:
         problems.append(OptionProblem(f"{prefix}type", MISSING))
         return None
-    given = f"{prefix}predicate" in properties
-    named = properties.get(f"{prefix}predicate", "").strip()
-    if given and named not in predicates:
-        problems.append(OptionProblem(f"{prefix}predicate", "`predicates` names no such predicate", None, named))
-    negate = properties.get(f"{prefix}negate", "false").strip().lower()
-    if negate not in ("true", "false"):
-        problems.append(OptionProblem(f"{prefix}negate", "Must be true or false", None, negate))
-    elif negate == "true" and not given:
-        text = "There is no predicate to be negated"
-        problems.append(OptionProblem(f"{prefix}negate", text, f"{prefix}predicate", negate))
+    asked = step_condition(properties.get(f"{prefix}predicate"), properties.get(f"{prefix}negate"), predicates)
+    problems += [
+        OptionProblem(prefix + each.option, each.problem, each.lacks and prefix + each.lacks, each.value)
+        for each in asked.wrong
+    ]
     options = _of_the_connector(TYPES.get(type_name), properties) | _options(prefix, properties)
     try:
         built = build_transform(type_name, options)
     except SmtOptionError as error:
         problems += _named(prefix, error)
         return None
-    condition = predicates.get(named)
+    condition = predicates.get(asked.predicate)
     if condition is None:
         return built
-    return Transform(built.type, chosen(built.apply, condition, negate == "true"), built.notes)
+    return Transform(built.type, chosen(built.apply, condition, asked.negate), built.notes)
 
 
 def _of_the_connector(kind: str | None, properties: Mapping[str, str]) -> dict[str, str]:

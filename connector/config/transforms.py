@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from connector.config.properties import Invalid, OutputFormat, java_pattern
 from connector.errors import Problem
+from connector.step_conditions import step_condition
 from connector.suggestions import did_you_mean, nearest
 
-_NOTHING_TO_NEGATE = "There is no predicate to be negated"
 EXTRACT = "ScyllaExtractNewRecordState"
 FLATTEN = "ScyllaFlattenColumns"
 SAFE_EXTRACT = "extract-new-state"
@@ -170,22 +170,14 @@ def _read_transform(
 ) -> TransformSpec | None:
     options = _options(f"transforms.{alias}.", raw)
     text = options.pop("type", "").strip()
-    named = options.pop("predicate", None)
-    predicate_name = (named or "").strip()
-    negate = options.pop("negate", "false").strip().lower()
+    condition = step_condition(options.pop("predicate", None), options.pop("negate", None), predicate_aliases)
     options.pop("plugin.version", None)
-    if named is not None and predicate_name not in predicate_aliases:
-        hint = f"add {predicate_name} to predicates" if predicate_name else "leave it out, or name one of predicates"
-        hint = did_you_mean(predicate_name, predicate_aliases) or hint
-        problems.append(
-            Problem(f"transforms.{alias}.predicate", "`predicates` names no such predicate", predicate_name, hint)
-        )
-    if negate not in ("true", "false"):
-        problems.append(Problem(f"transforms.{alias}.negate", "Must be true or false", negate))
-    elif named is None and negate == "true":
-        problems.append(
-            Problem(f"transforms.{alias}.negate", _NOTHING_TO_NEGATE, negate, f"transforms.{alias}.predicate")
-        )
+    for each in condition.wrong:
+        hint = each.lacks and f"transforms.{alias}.{each.lacks}"
+        if each.option == "predicate":
+            hint = f"add {each.value} to predicates" if each.value else "leave it out, or name one of predicates"
+            hint = did_you_mean(each.value, predicate_aliases) or hint
+        problems.append(Problem(f"transforms.{alias}.{each.option}", each.problem, each.value, hint))
     kind = TRANSFORMS.get(text)
     if kind is None:
         name = f"transforms.{alias}.type"
@@ -201,7 +193,7 @@ def _read_transform(
         problems += wrong
         if not wrong and "regex" in options and "replacement" in options:
             problems += _check_replacement(f"transforms.{alias}.replacement", options["replacement"], options["regex"])
-    return TransformSpec(alias, kind, options, predicates.get(predicate_name), negate == "true")
+    return TransformSpec(alias, kind, options, predicates.get(condition.predicate), condition.negate)
 
 
 def _unknown_class(name: str, text: str, what: str, known: Mapping[str, str]) -> Problem:
