@@ -161,7 +161,9 @@ class FoldedPartition:
         elif clustering in self._rows:
             row = self._rows[clustering]
             if change.kind == "c" and us > row.deleted:
-                row.marker, row.marked, row.marker_until = True, us, _until(change)
+                until = _until(change)
+                if us > row.marked or _rank(b"", until) >= _rank(b"", row.marker_until):
+                    row.marker, row.marked, row.marker_until = True, us, until
             self._write(row, change)
 
     def _write(self, row: _Row, change: Change) -> None:
@@ -279,10 +281,14 @@ def _until(change: Change) -> int | None:
 
 
 def _put(cell: _Cell, value: bytes | None, us: int, until: int | None) -> None:
-    """Of two writes at one time a deletion wins, then the greater value."""
-    if us < cell.at or (us == cell.at and (cell.value is None or (value is not None and value < cell.value))):
+    if us < cell.at or (us == cell.at and _rank(value, until) < _rank(cell.value, cell.until)):
         return
     cell.value, cell.at, cell.until, cell.written = value, us, until, us
+
+
+def _rank(value: bytes | None, until: int | None) -> tuple[bool, bool, int, bytes]:
+    """Of two writes at one time a deletion wins, then what ends, then what ends later, then the greater value."""
+    return value is None, until is not None, until or 0, value or b""
 
 
 def _delete(row: _Row, us: int) -> None:

@@ -156,6 +156,22 @@ def test_of_two_writes_at_one_time_a_deletion_wins_then_the_greater() -> None:
     assert after([selected(ck=1)], written(5, **{"cdc$deleted_v": b"\x01"}), written(5, v=number(2))) == [row()]
 
 
+def test_of_two_writes_at_one_time_one_that_ends_wins_then_the_later_end_then_the_greater_value() -> None:
+    """Whichever is delivered first, of values, elements and inserts. What has ended does not give way to the other."""
+    texts = parse_type("frozen<map<text, int>>")
+
+    def of(value: int, seconds: int | None) -> Batch:
+        ttl = {} if seconds is None else {"cdc$ttl": seconds.to_bytes(8, "big")}
+        return written(5, operation=2, v=number(value), m=encode(texts, [("x", value)]), **ttl)
+
+    for winner, loser in ((of(1, 2), of(9, None)), (of(1, 3), of(9, 2)), (of(2, 2), of(1, 2))):
+        value = int.from_bytes(winner.rows[0][LAYOUT.columns.index("v")] or b"", "big")
+        for both in ((winner, loser), (loser, winner)):
+            assert after([selected(ck=1, v=7)], *both, upto=1_000_000) == [row(v=value, m=[("x", value)])]
+    for both in ((of(1, 2), of(9, None)), (of(9, None), of(1, 2))):
+        assert after([selected(ck=1, v=7)], *both, upto=2_000_000) == []
+
+
 def test_what_no_select_tells_is_in_doubt() -> None:
     elements = encode(parse_type("frozen<map<timeuuid, int>>"), [])
     with pytest.raises(Doubtful, match="lives without its values"):

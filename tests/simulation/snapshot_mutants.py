@@ -290,9 +290,23 @@ FOLDED = [
     Mutant(
         "of writes at one time a deletion wins",
         FOLDING,
-        "    if us < cell.at or (us == cell.at and (cell.value is None or ",
-        "    if us < cell.at or (us == cell.at and (",
+        "    return value is None, until is not None, until or 0, value or b",
+        "    return False, until is not None, until or 0, value or b",
         folding.test_of_two_writes_at_one_time_a_deletion_wins_then_the_greater,
+    ),
+    Mutant(
+        "then one that ends, and of two of those the later end",
+        FOLDING,
+        "value is None, until is not None, until or 0, value or b",
+        "value is None, False, 0, value or b",
+        folding.test_of_two_writes_at_one_time_one_that_ends_wins_then_the_later_end_then_the_greater_value,
+    ),
+    Mutant(
+        "an insert that ends wins against one at its time that does not",
+        FOLDING,
+        'if us > row.marked or _rank(b"", until) >= _rank(b"", row.marker_until):',
+        "if until is None or us:",
+        folding.test_of_two_writes_at_one_time_one_that_ends_wins_then_the_later_end_then_the_greater_value,
     ),
     Mutant(
         "a list whose elements have no keys is not guessed",
