@@ -192,7 +192,11 @@ class ConnectCluster:
         # Here it is done in any case: others hear of it only where wishes can be written.
         self._restart(connector, itself, chosen.pop(self.processes.id, ()))
         if chosen or (itself and len(self.processes.present()) > 1):
-            self._wishes.tell(connector, "restart", {"by": self.processes.id, "itself": itself, "tasks": chosen})
+            try:
+                self._wishes.tell(connector, "restart", {"by": self.processes.id, "itself": itself, "tasks": chosen})
+            except CdcError as error:
+                told = "what this process runs of it is restarted, and others may not have heard that they should"
+                raise CdcError(f"{told}: {error}") from None
 
     def forget_topics(self, connector: str) -> None:
         self._wishes.tell(connector, "forget topics", {})

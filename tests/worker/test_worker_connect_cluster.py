@@ -6,17 +6,19 @@ import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from connector.config import CONNECTOR_CLASS, Configuration
-from connector.errors import CdcError
+from connector.errors import CdcError, RetriableDeliveryError
 from connector.rest import ConnectorView, Offset
 from connector.table_name import TableName
 from connector.worker import connect_cluster
 from connector.worker.connect_cluster import ConnectCluster, starts_of
 from connector.worker.holding import Target
+from connector.worker.processes import Process
 from connector.worker.shared_state import Event
 from connector.worker.status_document import ServiceStatus
 from tests.config.files import loaded
@@ -122,6 +124,22 @@ def test_what_has_failed_is_tried_again_in_place_and_the_rest_restarted() -> Non
     heard.heard.clear()
     cluster.restart("orders", itself=True, tasks=[0, 1])
     assert heard.heard == [("begin anew", "workers-orders"), ("try again", {0}), ("renew", {1})]
+
+
+def test_who_cannot_tell_others_to_restart_says_what_was_done_here() -> None:
+    class Dumb(Heard):
+        def tell(self, connector: str, event: Event, content: Mapping[str, Any]) -> None:
+            raise RetriableDeliveryError("Kafka at kafka:9092 is away")
+
+    heard = Dumb()
+    cluster = ConnectCluster(Recorded(loaded()), heard, heard, lambda config: (), loaded())
+    views = (cluster.connectors()[0],)
+    present = [Process("here", 1, 0, views), Process("there", 2, 0, views)]
+    cluster.processes = SimpleNamespace(id="here", present=lambda: present)  # type: ignore[assignment]
+    with pytest.raises(CdcError, match=r"is restarted, and others may not have heard .*: Kafka at kafka:9092 is away"):
+        cluster.restart("orders", itself=False, tasks=range(4))
+    assert heard.heard == [("try again", {0}), ("renew", {1})]
+    cluster.restart("orders", itself=False, tasks=[0])  # which nobody else has to hear of
 
 
 def test_what_all_are_told_is_done_by_each() -> None:
