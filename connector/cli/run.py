@@ -163,7 +163,7 @@ class RunCommand:
         supervisor.unlike, supervisor.hanging = processes.unlike, processes.hanging
         stack.callback(processes.stop)
         deleted = tuple if connectors is None else connectors.just_deleted
-        processes.start(cluster.own, stop, deleted, lambda: [each.worker for each in supervisor.own_statuses()])
+        processes.start(cluster.own, stop, deleted, supervisor.worker_names)
         if connectors is not None:
             _wait_for_wishes(shared, stop, supervisor)
             connectors.define_first(definitions(args), stop)

@@ -71,6 +71,7 @@ def _run(order: WorkerOrder, stop: threading.Event, instructions: queue.Queue[As
             stop,
             report,
             instructions,
+            who=order.who,
             noted=order.noted,
             start=order.start,
             warnings=order.warnings,

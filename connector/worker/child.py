@@ -14,12 +14,13 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from connector.config import Configuration
 from connector.worker.instructions import Asked, LogLevel, TellStreams
 from connector.worker.messages import Message, StreamsMessage, from_line
 from connector.worker.order import WorkerOrder
+from connector.worker.settings import identity
 from connector.worker.status_document import WorkerStatus
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,8 @@ class Child:
     process: subprocess.Popen[bytes]
     #: Of its order: what ails one connector's workers says nothing of another's.
     group: str = ""
+    #: What it is called wherever it reports.
+    name: str = ""
     #: Of its order, or what it was told since.
     configuration: Configuration | None = None
     status: WorkerStatus | None = None
@@ -83,9 +86,17 @@ def started(
 ) -> Child:
     """A new process with its order, listened to from now on."""
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    ordered = order.configuration
-    child = Child(order.index, process, ordered.group, ordered, started=time.monotonic(), heard=now)
-    child.words.put(pickle.dumps(order))
+    ordered, who = order.configuration, identity(order.configuration, order.index)
+    child = Child(
+        order.index,
+        process,
+        ordered.group,
+        name=who.client_id,
+        configuration=ordered,
+        started=time.monotonic(),
+        heard=now,
+    )
+    child.words.put(pickle.dumps(replace(order, who=who)))
     threading.Thread(target=_tell, args=(child,), daemon=True, name=f"words for worker {order.index}").start()
     threading.Thread(target=listen, args=(child, put), daemon=True).start()
     log.info("worker %d started, pid %d", order.index, process.pid)

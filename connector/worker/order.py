@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from connector.config import Configuration
 from connector.secrets import known
+from connector.worker.settings import WorkerIdentity
 from connector.worker.slots import Noted
 
 
@@ -16,6 +17,8 @@ class WorkerOrder:
     index: int
     log_format: str = "human"
     debug: bool = False
+    # Of this start of it: what it is called is known before it says anything.
+    who: WorkerIdentity | None = None
     # What anybody of this `run` has found out by reading the whole offsets topic.
     noted: Noted | None = None
     # The name of this start of the connector, if nobody ran it before.

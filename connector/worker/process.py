@@ -38,7 +38,7 @@ from connector.worker.collector import Leftovers
 from connector.worker.instructions import Asked, Instruction, ReadTables, TellStreams
 from connector.worker.messages import EndMessage, Report, SlotsMessage, StatusMessage, WaitingMessage
 from connector.worker.schemas import last_versions
-from connector.worker.settings import identity, kafka_clients, specs_of_present
+from connector.worker.settings import WorkerIdentity, identity, kafka_clients, specs_of_present
 from connector.worker.slots import Noted, check_partitions, slots_in_force
 from connector.worker.status import Snapshots
 from connector.worker.status_topic import StatusTopic
@@ -65,6 +65,7 @@ def run_worker(
     stop: threading.Event,
     report: Report,
     instructions: queue.Queue[Asked],
+    who: WorkerIdentity | None = None,
     noted: Noted | None = None,
     start: str | None = None,
     warnings: tuple[str, ...] = (),
@@ -72,13 +73,14 @@ def run_worker(
 ) -> int:
     """Work until ``stop`` is set (0), or until nothing is left to read or something fatal happened (1).
 
+    ``who``: what it is called, if somebody has decided that.
     ``noted`` is what the offsets topic says, where somebody has read it before; else it is read here, and the number of
     slots is reported.
     ``warnings`` are shown in its status.
     ``ending`` is told the status when all that is left to do is to close what is open.
     """
     try:
-        worker = _prepare(configuration, index, stop, report, noted, start)
+        worker = _prepare(configuration, who or identity(configuration, index), stop, report, noted, start)
     except Stopped:
         return 0
     except ConfigurationError as error:
@@ -162,13 +164,12 @@ def _obey(worker: Worker, instruction: Asked, report: Report) -> None:
 
 def _prepare(
     configuration: Configuration,
-    index: int,
+    who: WorkerIdentity,
     stop: threading.Event,
     report: Report,
     noted: Noted | None,
     start: str | None,
 ) -> Worker:
-    who = identity(configuration, index)
     clients = kafka_clients(configuration)
     native = load_native(configuration.worker.native, configuration.connector.output)
     connection = Connection(connection_settings(configuration.connector.connection), native.kernel)

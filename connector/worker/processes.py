@@ -69,7 +69,7 @@ _HELD: set[ConnectState] = {"STOPPED", "PAUSED"}
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One of them, at a time. ``id`` is unique among those that run. ``workers``: the names of those that report."""
+    """One of them, at a time. ``id`` is unique among those that run. ``workers``: the names of those that run."""
 
     id: str
     started_ms: int

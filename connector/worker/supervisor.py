@@ -166,6 +166,10 @@ class Supervisor(Service):
         """What the workers that run now said last."""
         return [child.status for child in self.children.values() if child.own and child.status is not None]
 
+    def worker_names(self) -> list[str]:
+        """Of those that run now, whether or not they have said anything yet."""
+        return [child.name for child in self.children.values()]
+
     def tell_tables(self) -> None:
         """Workers whose orders name other tables than they were told; those that have not reported are told then."""
         for order in self.orders:

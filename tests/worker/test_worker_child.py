@@ -5,11 +5,13 @@ from __future__ import annotations
 import queue
 import sys
 import threading
+import zlib
 from typing import Any
 
 from connector.worker.child import MOST_QUESTIONS, Child, instruct, started
 from connector.worker.instructions import ReadTables, TellStreams
 from connector.worker.order import WorkerOrder
+from connector.worker.supervisor import Supervisor
 from tests.config.files import loaded
 from tests.servers.patience import patience, until
 
@@ -60,3 +62,15 @@ def test_one_that_listens_is_told_all_and_ends_with_its_input() -> None:
         instruct(child, TellStreams("a.b"))
     child.say_no_more()
     assert child.process.wait(60 * patience()) == 34
+
+
+def test_what_it_is_called_is_known_before_it_says_anything() -> None:
+    """Others tell by its reports whether a process that says nothing any more still runs it."""
+    child = begun(
+        "import pickle, sys, zlib; sys.exit(zlib.crc32(pickle.load(sys.stdin.buffer).who.client_id.encode()) % 251)"
+    )
+    supervisor = Supervisor(["false"], [WorkerOrder(loaded(), 0)])
+    supervisor.children = {0: child}
+    child.say_no_more()
+    assert child.process.wait(60 * patience()) == zlib.crc32(child.name.encode()) % 251
+    assert supervisor.worker_names() == [child.name] and child.name.startswith(f"{loaded().client_name}-")
