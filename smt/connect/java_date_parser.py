@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Final
 
 from connector.java_calendar import day_number
@@ -26,20 +27,22 @@ _UNSUPPORTED: Final = frozenset("YwWF")
 
 
 class DateParser:
-    """``century``: the year in which the hundred years begin that two digits may mean."""
+    """``since``: when the hundred years begin that two digits may mean."""
 
-    def __init__(self, parts: tuple[Part, ...], century: int) -> None:
+    def __init__(self, parts: tuple[Part, ...], since: datetime) -> None:
         self._parts = parts
-        self._century = century
+        self._since = since
 
     def milliseconds(self, text: str) -> int:
-        return _Reading(text, self._century).read(self._parts)
+        return _Reading(text, self._since).read(self._parts)
 
 
 class _Reading:
-    def __init__(self, text: str, century: int) -> None:
-        self.text, self.at, self.century = text, 0, century
+    def __init__(self, text: str, since: datetime) -> None:
+        self.text, self.at, self.since = text, 0, since
         self.fields: dict[str, int] = {}
+        #: Whether two digits are of the year in which the hundred years begin, whose first part is in none of them.
+        self.at_the_beginning = False
 
     def read(self, parts: tuple[Part, ...]) -> int:
         for index, part in enumerate(parts):
@@ -55,7 +58,11 @@ class _Reading:
             after = parts[index + 1] if index + 1 < len(parts) else Part("", 0)
             counted = after.times > 0 and after.letter in _COUNTED and not (after.letter in "ML" and after.times > 2)
             self.field(part.letter, part.times, counted)
-        return self.result()
+        found = self.result()
+        if self.at_the_beginning and found < self.since.timestamp() * 1000:
+            self.fields["y"] += 100
+            found = self.result()
+        return found
 
     def wrong(self) -> ValueError:
         return ValueError(f"{self.text!r} does not match the pattern, from its character {self.at + 1}")
@@ -100,7 +107,9 @@ class _Reading:
             raise self.wrong()
         self.at, value = found.end(), int(found[0])
         if letter == "y" and count <= 2 and found.end() - start == 2 and value >= 0:
-            value += self.century // 100 * 100 + (100 if value < self.century % 100 else 0)
+            begins = self.since.year % 100
+            self.at_the_beginning = value == begins
+            value += self.since.year - begins + (100 if value < begins else 0)
         if letter == "k":
             letter, value = "H", 0 if value == 24 else value
         elif letter == "h":

@@ -6,6 +6,7 @@ text itself.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Decimal
 from typing import Any, Final
 
@@ -20,11 +21,16 @@ Literal = tuple[Schema | None, Any]
 _NULL: Final[Literal] = (None, None)
 _DELIMITERS: Final = ':,{}[]"'
 _WORDS: Final = {"true": True, "false": False}
+#: Their years have four digits.
+_ANY_CENTURY: Final = datetime(1950, 1, 1, tzinfo=UTC)
 #: By the length of a text: what it may be.
 _TEMPORAL: Final = {
-    10: (simple("int32", optional=False, name=DATE), DateParser(compiled("yyyy-MM-dd"), 1950)),
-    13: (simple("int32", optional=False, name=TIME), DateParser(compiled("HH:mm:ss.SSS'Z'"), 1950)),
-    24: (simple("int64", optional=False, name=TIMESTAMP), DateParser(compiled("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"), 1950)),
+    10: (simple("int32", optional=False, name=DATE), DateParser(compiled("yyyy-MM-dd"), _ANY_CENTURY)),
+    13: (simple("int32", optional=False, name=TIME), DateParser(compiled("HH:mm:ss.SSS'Z'"), _ANY_CENTURY)),
+    24: (
+        simple("int64", optional=False, name=TIMESTAMP),
+        DateParser(compiled("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"), _ANY_CENTURY),
+    ),
 }
 _WIDENING: Final = ("int8", "int16", "int32", "int64", "float", "double")
 _DAY_MS: Final = 86_400_000

@@ -47,7 +47,8 @@ class _Conversion:
         pattern = values["format"]
         self.parts = compiled(pattern) if pattern.strip() else None
         # Java's window of a hundred years for two digits begins eighty years before the transform is made.
-        self.parser = DateParser(self.parts, datetime.now(UTC).year - 80) if self.parts is not None else None
+        now = datetime.now(UTC)
+        self.parser = DateParser(self.parts, now.replace(year=now.year - 80)) if self.parts is not None else None
         self.write: Callable[[int], Any] = {
             "string": self.as_string,
             "unix": self.as_unix,

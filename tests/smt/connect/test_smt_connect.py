@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import smt
 from connector.config.transforms import PREDICATES, TRANSFORMS
 from smt import Place, Record, SmtOptionError, SmtRecordError, build_transform
 from smt.connect.document_table import tables
+from smt.connect.java_date_parser import DateParser
+from smt.connect.java_dates import compiled
 from smt.connect.registry import ALL
 from tests.smt.connect.recorded import FILES, answers, read, same
 
@@ -180,6 +183,22 @@ def test_dates_that_leave_32_bits_are_javas() -> None:
 def test_an_hour_of_the_whole_day_counts_before_half_a_word_of_twelve(pattern: str, text: str, java: int) -> None:
     options = {"field": "at", "target.type": "unix", "format": pattern}
     assert applied("TimestampConverter$Value", options, Record("t", None, {"at": text})).value == {"at": java}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "java"),
+    [
+        ("yy-MM-dd", "45-12-31", 2_398_291_200_000),
+        ("yy-MM-dd", "46-03-01", 2_403_475_200_000),
+        ("yy-MM-dd HH", "46-11-30 00", 2_427_148_800_000),
+        ("yy-MM-dd", "46-12-31", -725_932_800_000),
+        ("yy-MM-dd", "47-01-01", -725_846_400_000),
+    ],
+)
+def test_two_digits_are_a_year_of_the_hundred_years_from_a_moment_on(pattern: str, text: str, java: int) -> None:
+    """With what Java answers whose hundred years begin then: the first part of their first year is in none of them."""
+    parser = DateParser(compiled(pattern), datetime(1946, 11, 30, 12, tzinfo=UTC))
+    assert parser.milliseconds(text) == java
 
 
 def test_the_record_given_is_not_changed() -> None:
