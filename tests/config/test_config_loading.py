@@ -93,6 +93,8 @@ def test_a_property_given_twice(tmp_path: Path) -> None:
     text = json.dumps(CONNECTOR)
     path.write_text(text[:-1] + ', "topic.prefix": "b"}')
     assert [(one.property, one.problem) for one in validate(path, WORKER, {})] == [("topic.prefix", "Is given twice")]
+    path.write_text(text[:-1] + ', "topic.prefix": "shop"}')
+    assert not validate(path, WORKER, {}), "twice the same, as in Kafka Connect"
 
 
 def test_a_value_that_is_an_object() -> None:

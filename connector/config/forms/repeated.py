@@ -19,9 +19,13 @@ class Repeated(dict[str, Any]):
 
 
 def repeated_pairs(pairs: Sequence[tuple[str, Any]], given: Sequence[Any] | None = None) -> Repeated:
-    """The object of these pairs; the last of a repeated name counts. ``given``: the names that somebody wrote."""
+    """The object of these pairs; the last of a repeated name counts. ``given``: the names that somebody wrote.
+
+    What stands there twice and says the same leaves no doubt in JSON, of which Kafka Connect takes the last; readers
+    of YAML refuse it.
+    """
     found = Repeated(pairs)
-    names = [name for name, _ in pairs] if given is None else given
     if len(found) < len(pairs):
+        names = [name for name, _ in {(name, repr(value)) for name, value in pairs}] if given is None else given
         found.repeated = tuple(sorted(name for name, count in Counter(names).items() if count > 1))
     return found
