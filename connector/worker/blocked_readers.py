@@ -14,8 +14,8 @@ from connector.delivery import KafkaClients, blocked_partitions
 from connector.source import Background, Chores, Purpose, instant
 
 LOOK_SECONDS = 60.0
-# A coordinator looks every ten seconds for transactions whose time is over.
-COORDINATOR_SECONDS = 15.0
+# So long after a transaction's timeout its coordinator, which looks every ten seconds, has ended it.
+COORDINATORS_SECONDS = 15.0
 
 BLOCKED = Purpose(
     "blocked_readers",
@@ -44,7 +44,7 @@ class BlockedReaders:
         self._clients, self._chores, self._background, self._read = clients, chores, background, read
         self._slots = slots
         # What any worker of ours has left open is ended by then.
-        self._longest = timeout_ms / 1000 + COORDINATOR_SECONDS
+        self._longest = timeout_ms / 1000 + COORDINATORS_SECONDS
         self._due, self._looks = background.monotonic() + LOOK_SECONDS, False
         #: Where each partition stands, and since when by both clocks.
         self._since: dict[Place, tuple[int, float, float]] = {}

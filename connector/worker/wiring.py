@@ -42,6 +42,7 @@ from connector.source import (
     snapshot_settings,
 )
 from connector.topology import Planner
+from connector.worker.blocked_readers import COORDINATORS_SECONDS
 from connector.worker.checks import objections
 from connector.worker.former_topics import FormerTopics
 from connector.worker.notifications import Notifications
@@ -55,9 +56,6 @@ from connector.worker.table_list import Looking, TableList
 from connector.worker.topic_troubles import Unseen
 from connector.worker.transactions import Transactions
 from connector.worker.worker import Worker
-
-# So long after a transaction's timeout its coordinator has looked at it.
-COORDINATORS_SECONDS = 15.0
 
 POSITIONS_GONE = (
     "the positions that were in it are gone, so nothing is delivered. Stop the connector, say where it begins with "

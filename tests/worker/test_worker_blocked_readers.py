@@ -11,7 +11,7 @@ from confluent_kafka.admin import NewTopic
 from connector.delivery import blocked_partitions
 from connector.errors import RetriableDeliveryError
 from connector.source import Background
-from connector.worker.blocked_readers import COORDINATOR_SECONDS, LOOK_SECONDS, BlockedReaders
+from connector.worker.blocked_readers import COORDINATORS_SECONDS, LOOK_SECONDS, BlockedReaders
 from connector.worker.settings import kafka_clients
 from embedded.kafka import EmbeddedKafka
 from tests.config.files import loaded
@@ -72,7 +72,7 @@ def test_what_stands_for_longer_than_a_transaction_of_ours_is_told_with_what_end
     assert not any(each.holds for each in looks.background.failing())
     assert len(looks.after(LOOK_SECONDS, {("b", 1): 8, ("a", 0): 4})) == 2
     assert looks.after(LOOK_SECONDS, {("a", 0): 9}) == [], "both have moved"
-    assert COORDINATOR_SECONDS + 20 < LOOK_SECONDS
+    assert COORDINATORS_SECONDS + 20 < LOOK_SECONDS
 
 
 def test_each_topic_is_looked_at_by_one_worker() -> None:
