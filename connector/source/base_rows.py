@@ -152,7 +152,8 @@ def read_keys(
         yield from with_rows(_pages(connection, *waiting.popleft(), every_page, described))
 
 
-Answer = tuple[RawPage, bytes | None]
+#: A page, where it ends, and when it was asked for.
+Answer = tuple[RawPage, bytes | None, float]
 
 
 def _pages(
@@ -174,6 +175,7 @@ def _pages(
 
 def _ask(connection: Connection, bind: Callable[[], object], state: bytes | None) -> Future[Answer]:
     answer: Future[Answer] = Future()
+    asked = time.monotonic()
     try:
         statement = bind()
     except SourceError as error:
@@ -181,7 +183,7 @@ def _ask(connection: Connection, bind: Callable[[], object], state: bytes | None
         answer.set_exception(error)
         return answer
     connection.page_async(
-        statement, lambda page, after: answer.set_result((page, after)), answer.set_exception, paging_state=state
+        statement, lambda page, after: answer.set_result((page, after, asked)), answer.set_exception, paging_state=state
     )
     return answer
 
@@ -192,15 +194,15 @@ def _answered(
     state: bytes | None,
     waiting: Future[Answer],
     described: TableDescription | None,
-) -> Answer:
+) -> tuple[RawPage, bytes | None]:
     pause, left, others = _FIRST_PAUSE_S, ATTEMPTS - 1, 0
     while True:
         try:
-            page, after = waiting.result()
+            page, after, asked = waiting.result()
             if described is None:
                 return page, after
             require_shown(described, page)
-            if is_vouched(connection, described, page.node):
+            if is_vouched(connection, described, page.node, asked):
                 return page, after
         except SourceError as error:
             if isinstance(error, RetriableSourceError) and not isinstance(error, OtherSchema):

@@ -117,8 +117,8 @@ class Connection:
         self._opened: Cluster | None = None
         self._session: Session | None = None
         self.queries = 0
-        #: What nodes have shown to know of tables; nobody forgets a schema.
-        self.vouched: set[object] = set()
+        #: What nodes have shown to know of tables, and since when; nobody forgets a schema.
+        self.vouched: dict[object, float] = {}
 
     def open(self) -> None:
         """Connect. Raises AccessDenied, RetriableSourceError, …"""

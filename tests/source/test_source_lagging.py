@@ -138,7 +138,7 @@ class Shows:
         self.refusal: SourceError | None = None
         self.others: RawPage | None = None
         self.avoided: set[Any] = set()
-        self.vouched: set[object] = set()
+        self.vouched: dict[object, float] = {}
         self.given: list[Any] = []
 
     def host_count(self) -> int:
@@ -224,7 +224,11 @@ def test_a_column_that_was_added_again_is_shown_by_nodes_that_know_the_end_of_th
         assert page.node is FRESH
     assert asked == [DEAF, FRESH] and connection.avoided == {DEAF}, "each is asked once"
     assert connection.given == [DEAF, FRESH, FRESH, FRESH], "what was given before it was asked is given again"
-    connection.others, connection.vouched = None, set()
+    del asked[:], connection.given[:]
+    connection.vouched = {}
+    assert len([*read_keys(connection, query.by_key(), [[b""]] * 2, now)]) == 2  # type: ignore[arg-type]
+    assert (asked, connection.given) == ([FRESH], [FRESH] * 4), "so is what was asked for beside that"
+    connection.others, connection.vouched = None, {}
     with pytest.raises(OtherSchema, match=r"which has column v from before it was dropped in ks\.t"):
         list(scan(connection, query, (-9, 9), SecondLooks()))  # type: ignore[arg-type]
     del asked[:]
