@@ -145,7 +145,8 @@ class IcebergPublisher:
 
         if gone:
             self._sink.changed(table, without)
-        if new := [field for field in wanted if field.name not in before]:
+        # Rows that are there have none of what is new.
+        if new := [StructField(each.name, each.dataType) for each in wanted if each.name not in before]:
             self.widen(table, StructType(new))
         return True
 

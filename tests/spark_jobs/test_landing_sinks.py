@@ -369,8 +369,12 @@ def test_icebergs_published_table_refuses_who_was_paused_before_the_commit_itsel
         ),
         (
             lambda turn: merge(paused, turn, "(7, 'ghost', false)"),
-            # Other columns: a new table as a whole, which takes no branch away.
             lambda turn: replace(other, turn, "(1, 'b', 1)", "(2, 'd', 2)", columns="id, v, w"),
+        ),
+        (
+            lambda turn: merge(paused, turn, "(7, 'ghost', false)"),
+            # Another type: a new table as a whole, which takes no branch away.
+            lambda turn: replace(other, turn, "(1L, 'b', 1)", "(2L, 'd', 2)", columns="id, v, w"),
         ),
     ]
     forward = paused._forward
@@ -384,12 +388,12 @@ def test_icebergs_published_table_refuses_who_was_paused_before_the_commit_itsel
         with monkeypatch.context() as patch, pytest.raises(LostRaceError):
             patch.setattr(paused, "_forward", after_the_other)
             commit(turn)
-    assert content() == ([(1, "b"), (2, "d")], "(1, 'b', 1)")
+    assert content() == ([(1, "b"), (2, "d")], "(1L, 'b', 1)")
     # A number that nobody has used is not enough: it must be the very commit that one goes on from.
     with pytest.raises(LostRaceError):
         merge(paused, 9, "(7, 'ghost', false)")
-    assert paused.turn("ks/t") == 4
-    merge(paused, 5, "(1, 'e', true)")
+    assert paused.turn("ks/t") == 5
+    merge(paused, 6, "(1, 'e', true)")
     assert content() == ([(2, "d")], "(1, 'e', true)")
     refs = other.session.sql(f"SELECT name FROM {other.relation('ks/t')}.refs").collect()
     assert [row["name"] for row in refs] == ["main"], "branches that nobody took are gone"
