@@ -101,7 +101,14 @@ class Delivery:
         self._blocks = blocks
         since = 0.0 if outlived else time.time() * 1000
         self._field = Field(
-            settings.connector, settings.offsets_topic, group, topics, unseen, stood or Standing(), since
+            settings.connector,
+            settings.offsets_topic,
+            group,
+            topics,
+            unseen,
+            stood or Standing(),
+            # Plain records are in no transaction: no marker of ours comes to where they go.
+            since if settings.exactly_once else None,
         )
         self.settings = settings
         self._membership = membership

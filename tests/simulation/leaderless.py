@@ -39,11 +39,11 @@ class Leaderless:
         self.partition: Partition = on.broker.partition(on.world.data, -1, b"a")
         on.broker.skip_leaderless()
 
-    def _delivery(self, name: str, outlived: bool = False) -> Delivery:
+    def _delivery(self, name: str, outlived: bool = False, exactly_once: bool = True) -> Delivery:
         world = self.on.world
         delivery = Delivery(
             world.clients,
-            DeliverySettings("c", world.offsets, name),
+            DeliverySettings("c", world.offsets, name, exactly_once=exactly_once),
             world.member(name)[0],
             topics=lambda: [world.data],
             group=world.group,
@@ -415,6 +415,23 @@ def what_was_there_before_a_worker_is_not_waited_for_for_ever() -> None:
         one.told.topics.clear()
         one.delivery.start(again=True)
         assert not one.told.topics, "its readers are blocked, and its records wait as well"
+
+
+def what_is_open_is_no_own_of_who_writes_without_transactions() -> None:
+    """None of its markers comes to a data topic: somebody else's transaction there would stop it for good."""
+    with stage() as on:
+        on.broker.topics[on.world.data].config["message.timestamp.type"] = "LogAppendTime"
+        one = Leaderless(on)
+        one.delivery = one._delivery("plain", exactly_once=False)
+        other = on.producer("other")
+        other.produce_all(on.records("a"))
+        other.flush(float("inf"))
+        on.scheduler.pass_time(1)
+        one.delivery.add(0, on.records("b"))
+        one.delivery.commit([mark(0, "plain")])
+        one.delivery.start(again=True)
+        on.scheduler.pass_time(2 * SURE_SECONDS + 1)
+        assert one.stood.look(on.world.clients, on.world.data) is None, "no record is sent any more"
 
 
 def what_it_has_ended_in_vain_is_not_waited_for_for_ever() -> None:

@@ -84,6 +84,13 @@ LEFT_OPEN = [
         leaderless.what_is_older_than_a_worker_may_be_its_own_where_its_id_is,
     ),
     Mutant(
+        "nothing in data topics is its own that writes there without transactions",
+        TRANSACTION,
+        "since if settings.exactly_once else None",
+        "since",
+        leaderless.what_is_open_is_no_own_of_who_writes_without_transactions,
+    ),
+    Mutant(
         "what a worker has committed is not waited for",
         HANGING,
         " and not _committed(words, owner, first)",
