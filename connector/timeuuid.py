@@ -68,6 +68,15 @@ def lowest_uuid(ms: int) -> bytes:
     return time_uuid(ms * TICKS_PER_MS, _LOWEST)
 
 
+def made_ticks(text: str) -> int | None:
+    """When what has this id was made, in 100-ns ticks since 1970; None if the id does not tell."""
+    try:
+        known = uuid.UUID(text)
+    except ValueError:
+        return None
+    return ticks_of(known.bytes) if known.version == 1 else None
+
+
 def uuid_text(raw: bytes) -> str:
     return str(uuid.UUID(bytes=raw))
 

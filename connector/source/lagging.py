@@ -6,7 +6,6 @@ lags gives the rows of all replicas by the columns that it knows, and leaves out
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from connector.errors import RetriableSourceError
 from connector.source.descriptions import DescribedTable
 from connector.source.failures import bracketed
 from connector.source.pages import RawPage
+from connector.timeuuid import made_ticks
 from connector.values import native
 
 
@@ -66,7 +66,7 @@ def older(found: TableDescription, known: TableDescription) -> str | None:
     """What shows that a description is older than one that another node has given, or the same node before. Columns
     that go leave the time of their end behind, and fields of types never go."""
     if found.table_id != known.table_id:
-        made, since = _made(found.table_id), _made(known.table_id)
+        made, since = made_ticks(found.table_id), made_ticks(known.table_id)
         was_before = made is not None and since is not None and made < since
         return "a table of that name that was dropped" if was_before else None
     # A column of the key goes only by getting another name, and leaves the time of that in the log.
@@ -123,12 +123,3 @@ def _fields_in(types: Iterable[Any]) -> Iterable[tuple[str, int]]:
 
 def _ends(description: TableDescription) -> dict[str, int]:
     return {dropped.name: dropped.dropped_us for dropped in description.dropped}
-
-
-def _made(table_id: str) -> int | None:
-    """When a table was created; None if its id does not tell."""
-    try:
-        known = uuid.UUID(table_id)
-    except ValueError:
-        return None
-    return known.time if known.version == 1 else None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from connector.table_name import TableName
+from connector.timeuuid import TICKS_PER_MS, made_ticks
 from connector.topology.groups import GroupState
 from connector.topology.offsets import Inside, Reached, Snapshot
 from connector.topology.sets import StreamSet
@@ -44,23 +45,26 @@ class Event:
 
 @dataclass(slots=True, eq=False)
 class Opening:
-    """A group's part of a snapshot. ``left``: what is not placed yet, in the order of tokens; ``began``: where each
-    interval that is placed began, by its last token; ``inside``, by the token in front of them, partitions of which a
-    part is placed."""
+    """A group's part of a snapshot, which is made since ``since`` (ms). ``left``: what is not placed yet, in the order
+    of tokens; ``began``: where each interval that is placed began, by its last token; ``inside``, by the token in front
+    of them, partitions of which a part is placed."""
 
     state: GroupState
     table: TableName
     snapshot: str
     kind: str
     where: str | None
+    since: int
     left: list[Span]
     inside: dict[tuple[int, str | None], Inside]
     began: dict[int, int] = field(default_factory=dict)
 
     def start(self, behind: int, table_id: str) -> Inside | None:
         """Where to go on in the partition behind a token. What was placed of a table that had the name before is no
-        part of this one's."""
-        return self.inside.get((behind, table_id), self.inside.get((behind, None)))
+        part of this one's; nor is what names no table, where this one is younger than the snapshot."""
+        made = made_ticks(table_id)
+        unnamed = None if made is not None and made > self.since * TICKS_PER_MS else self.inside.get((behind, None))
+        return self.inside.get((behind, table_id), unnamed)
 
 
 @dataclass(slots=True)

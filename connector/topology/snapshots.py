@@ -157,7 +157,9 @@ def refresh(plan: TableState, now: int) -> list[Opening]:
                 done = _tokens(parts)
             left = without(_spans(plan, plan.newest, state), done)
             inside = _inside(parts, left)
-            openings[state] = Opening(state, plan.table, name, snapshot.kind, snapshot.where, left, inside)
+            openings[state] = Opening(
+                state, plan.table, name, snapshot.kind, snapshot.where, snapshot.began, left, inside
+            )
     return [opening for opening in openings.values() if opening.left]
 
 

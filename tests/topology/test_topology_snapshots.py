@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from connector.timeuuid import TICKS_PER_MS, time_uuid, uuid_text
 from connector.topology import (
     MAX_TOKEN,
     MIN_TOKEN,
@@ -138,6 +139,9 @@ def test_who_takes_over_goes_on_where_the_committed_progress_ends() -> None:
     for part in parts:
         one.planner.placed(mine, (100, 100), part)
         one.commit(move_marks=True)
+    # What names none is of one that was there when the snapshot began, if that can be told.
+    before, after = (uuid_text(time_uuid(ms * TICKS_PER_MS, 0x8000000000000000)) for ms in (9_999, 10_001))
+    assert [mine.start(100, each) for each in ("b", before, after)] == [parts[0], parts[0], None]
     one.planner.placed(mine, (MIN_TOKEN, 200))
     there = opening(restarted(one))
     assert there.left == [(100, MAX_TOKEN)]
