@@ -114,21 +114,24 @@ class Positions:
     def reset(self, tables: Iterable[TableName], to_ms: int) -> None:
         """Every stream of ``tables`` begins at ``to_ms``, or where it was opened if that is later.
 
-        A mark that knows no stream set says exactly this of all of them; positions of streams are removed. A topic that
-        is missing is created: its loss is what this command makes good.
+        A mark that knows no stream set says exactly this of all of them; positions of streams are removed.
         """
-        self.refuse_while_running()
-        if not self.exist():
-            with self._clients.named():
-                ensure_topics(self._clients.admin(), [offsets_spec(self._configuration)])
         self.alter(dict.fromkeys(tables, to_ms))
 
     def alter(self, starts: Mapping[TableName, int | None]) -> None:
-        """Where each table begins; None: where it would if it had never been read. All of them or none."""
+        """Where each table begins; None: where it would if it had never been read. All of them or none.
+
+        A topic that is missing is created, where there is something to be said: its loss is made good by this.
+        """
         for to_ms in starts.values():
             if to_ms is not None and not 0 <= to_ms <= LAST_MS:
                 raise CdcError(f"{to_ms} ms is no time that a log can have: 0 to {LAST_MS} ms since 1970 are")
         self.refuse_while_running()
+        if not self.exist():
+            if all(to_ms is None for to_ms in starts.values()):
+                return
+            with self._clients.named():
+                ensure_topics(self._clients.admin(), [offsets_spec(self._configuration)])
         restored = self._restored()
         slots = self._slots(restored)
         owner = f"{self._name}-reset-{secrets.token_hex(4)}"

@@ -61,6 +61,7 @@ def positions(monkeypatch: pytest.MonkeyPatch) -> Positions:
         monkeypatch.setattr(found, way, lambda: {0: RestoredSlot(0, 5, entries)})
     monkeypatch.setattr(found, "refuse_while_running", lambda: None)
     monkeypatch.setattr(found, "_partitions", lambda: 1)
+    monkeypatch.setattr(found, "exist", lambda: True)
     return found
 
 
@@ -94,6 +95,24 @@ def test_a_table_that_begins_anew_has_no_snapshot_behind_it(
     positions.alter({ORDERS: None})
     gone = [entry.key for entry in written if entry.value is None and "snapshot" in entry.key]
     assert gone == [entry.key for entry in SNAPSHOTS if entry.key["snapshot"] != "asked"]
+
+
+def test_a_topic_that_was_deleted_is_made_where_there_is_something_to_be_said(
+    positions: Positions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    written: list[OffsetsEntry] = []
+    monkeypatch.setattr(positions, "exist", lambda: False)
+    monkeypatch.setattr(positions, "_restored", lambda: {0: RestoredSlot(0, 0, [])})
+    monkeypatch.setattr(positions, "write", lambda entries, owner: written.extend(entries))
+    monkeypatch.setattr(
+        "connector.worker.positions.ensure_topics", lambda admin, specs: made.extend(spec.name for spec in specs)
+    )
+    positions.alter({ORDERS: None})
+    assert not made and not written
+    positions.alter({ORDERS: 7})
+    assert made == [positions.topic]
+    assert [entry.value["read_to"] for entry in written if entry.value is not None] == [7]
 
 
 def test_the_last_snapshot_is_known_without_workers(positions: Positions) -> None:
