@@ -95,6 +95,7 @@ class RunCommand:
             from connector.worker.connect_cluster import ConnectCluster
             from connector.worker.connectors import Connectors
             from connector.worker.order import WorkerOrder
+            from connector.worker.own_login import OwnLogin
             from connector.worker.processes import Processes, process_id
             from connector.worker.renewal import Renewal
             from connector.worker.shared_state import SharedState
@@ -109,6 +110,8 @@ class RunCommand:
         by_api = not given or args.writable
         configurations, load_again = load_to_run(args) if given else ([], lambda name: None)
         worker = configurations[0] if given else load_worker(args.worker)
+        name = worker.connector.name
+        login = OwnLogin(worker, partial(load_again, name) if given else partial(load_worker, args.worker))
 
         def count(configuration: Configuration) -> int:
             tasks = _useful(args.tasks or configuration.connector.tasks_max, configuration)
@@ -126,7 +129,7 @@ class RunCommand:
         last_resort.also = supervisor.kill
         ServiceManager(supervisor, stop).start()
         steering = Steering(supervisor)
-        shared = supervisor.shared = SharedState(worker)
+        shared = supervisor.shared = SharedState(worker, login.clients)
         stack.callback(shared.stop)
         checks = partial(_checks, shared, supervisor.starts, supervisor.warnings)
         connectors = None
@@ -136,8 +139,12 @@ class RunCommand:
             renewal = connectors.renewal
         else:
             renewal = Renewal(supervisor, load_again, threading.Lock())
+        login.start(renewal.renew_all)
+        stack.callback(login.stop)
         validate = partial(problems_of, worker=args.worker)
-        cluster = ConnectCluster(supervisor, steering, shared, validate, worker, connectors, renewal.renew)
+        cluster = ConnectCluster(
+            supervisor, steering, shared, validate, worker, connectors, renewal.renew, login.clients
+        )
         directed = partial(renewal.directed, steering.wish)
         if connectors is None:
             shared.start(directed, told=cluster.told)
@@ -159,7 +166,7 @@ class RunCommand:
             log.info("metrics, health, status and Kafka Connect's REST API on %s", server.url)
             log.info("web page: %s/ui", server.url)
         # Also without a port: what is asked of others concerns its connectors, and what became of them concerns others.
-        processes = cluster.processes = Processes(worker, process_id(address))
+        processes = cluster.processes = Processes(worker, process_id(address), clients=login.clients)
         supervisor.unlike, supervisor.hanging = processes.unlike, processes.hanging
         stack.callback(processes.stop)
         deleted = tuple if connectors is None else connectors.just_deleted

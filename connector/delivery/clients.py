@@ -158,10 +158,11 @@ class ConnectionHealth:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._error: str | None = None
-        self._outages = 0
+        self._outages = self._failures = 0
 
     def failed(self, error: KafkaError) -> None:
         with self._lock:
+            self._failures += 1
             # "All brokers are down" follows the error that tells why.
             if error.code() != KafkaError._ALL_BROKERS_DOWN or self._error is None:
                 self._error = connection_cause(error)
@@ -177,6 +178,12 @@ class ConnectionHealth:
         """How often a client that lasts lost all of its brokers."""
         with self._lock:
             return self._outages
+
+    @property
+    def failures(self) -> int:
+        """How often a connection has failed, or a login was refused; while that lasts clients say so again."""
+        with self._lock:
+            return self._failures
 
     def succeeded(self) -> None:
         with self._lock:
@@ -232,9 +239,9 @@ def no_bulk_client() -> None:
     """Where nobody reads in bulk: records come one by one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KafkaClients:
-    """How to reach Kafka. ``producer``, ``consumer`` and ``admin`` add to (and override) ``common``."""
+    """How to reach Kafka. ``producer``, ``consumer`` and ``admin`` add to (and override) ``common``, until `renew`."""
 
     common: Properties
     producer_properties: Properties = field(default_factory=dict)
@@ -243,6 +250,8 @@ class KafkaClients:
     #: Who reads in bulk, past the binding.
     bulk: Callable[[], BulkClient | None] = no_bulk_client
     health: ConnectionHealth = field(default_factory=ConnectionHealth)
+    #: How often that has changed. Whoever keeps a client notes it first, and makes another one when it is more.
+    renewals: int = 0
     _admins: weakref.WeakSet[AdminClient] = field(default_factory=weakref.WeakSet, repr=False, compare=False)
 
     @property
@@ -252,6 +261,14 @@ class KafkaClients:
             if "bootstrap.servers" in properties:
                 return str(properties["bootstrap.servers"])
         return "an unknown address"
+
+    def renew(self, other: KafkaClients) -> None:
+        """Clients that are made from now on log in as ``other`` says."""
+        self.common = other.common
+        self.producer_properties = other.producer_properties
+        self.consumer_properties = other.consumer_properties
+        self.admin_properties = other.admin_properties
+        self.renewals += 1  # behind them: who has noted it before has none of theirs, and looks again
 
     def explained(self, error: str) -> str:
         """Which Kafka an error is about, and what its connections say: an error of a call names neither."""

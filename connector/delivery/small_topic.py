@@ -40,6 +40,7 @@ class SmallTopic:
     def __init__(self, clients: KafkaClients, spec: TopicSpec, group: str) -> None:
         self._clients, self._spec, self._group = clients, spec, group
         self._consumer: Consumer | None = None
+        self._login = 0
         self._failing, self._quiet = Silence(), Silence(ASK_SECONDS)
         #: Whether there is such a topic.
         self.reading = False
@@ -62,21 +63,34 @@ class SmallTopic:
         """As `poll`."""
         try:
             with self._clients.named():
+                if self._login != self._clients.renewals:
+                    self._log_in_anew()
                 found = self._polled(seconds)
                 self._failing.broken()
                 return found
         except DeliveryError:
-            self.reading = False
-            self._held.clear()  # it comes once more
+            self._read_once_more()
             another = self._doubted or self._lasting.replaced
             if another:
                 self._lasting.accept()
                 self._next, self._doubted = 0, False
                 self.renewals += 1
             if another or self._failing.lasts():
-                self.close()
-                self._consumer = None
+                self._let_go()
             raise
+
+    def _log_in_anew(self) -> None:
+        self._login = self._clients.renewals
+        self._read_once_more()
+        self._let_go()
+
+    def _read_once_more(self) -> None:
+        self.reading = False
+        self._held.clear()  # it comes again
+
+    def _let_go(self) -> None:
+        self.close()
+        self._consumer = None
 
     def poll_whole(self, seconds: float) -> list[tuple[int, bytes, bytes | None]]:
         """As `poll_with_offsets`, but nothing while it is read from its beginning, which any failure leads to: all of

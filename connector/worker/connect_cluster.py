@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 from connector import __version__
 from connector.aside import aside
 from connector.config import CONNECTOR_CLASS, Configuration, as_written
-from connector.delivery import cluster_id
+from connector.delivery import KafkaClients, cluster_id
 from connector.errors import CdcError, Problem, StillRunning
 from connector.formats import step_options
 from connector.rest import ConnectorView, Instance, LoggerLevel, Offset, StepOption, Steps
@@ -90,12 +90,13 @@ class ConnectCluster:
         worker: Configuration,
         defined: Connectors | None = None,
         renew: Callable[[str], None] = lambda connector: None,
+        clients: KafkaClients | None = None,
     ) -> None:
         """``worker`` is of its worker file: its connector does not matter. ``defined``: those that came by the API.
-        ``renew``: called with a connector before workers of it are started again."""
+        ``renew``: called with a connector before workers of it are started again. ``clients``: of this process."""
         self._renew = renew
         self._service, self._restarts, self._wishes, self._validate = service, restarts, wishes, validate
-        self._worker, self._defined = worker, defined
+        self._clients, self._defined = clients or kafka_clients(worker), defined
         self.worker_id = ""
         self.processes: Processes | None = None
         self._cluster_id: str | None = None
@@ -112,7 +113,7 @@ class ConnectCluster:
         return self._cluster_id
 
     def _ask_for_cluster_id(self) -> None:
-        self._cluster_id = cluster_id(kafka_clients(self._worker))
+        self._cluster_id = cluster_id(self._clients)
 
     def connectors(self) -> Sequence[ConnectorView]:
         own = self.own()

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -26,6 +27,7 @@ from connector.errors import CdcError, DeliveryError
 from connector.rest import ConnectorView, ConnectState, Instance
 from connector.secrets import scrubbed
 from connector.worker.departed import Departed
+from connector.worker.reports import ages_of
 from connector.worker.settings import kafka_clients, status_spec
 from connector.worker.signs_of_life import SignsOfLife
 from connector.worker.status_topic import words_producer
@@ -156,16 +158,22 @@ def _own_pid() -> str:
 class Processes:
     """Of one process: the others it hears, and what it says of itself."""
 
-    def __init__(self, configuration: Configuration, id_: str, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        id_: str,
+        monotonic: Callable[[], float] = time.monotonic,
+        clients: KafkaClients | None = None,
+    ) -> None:
         self.id, self._started_ms = id_, round(time.time() * 1000)
         self._monotonic = monotonic
         self._echoed: float | None = None
-        self._clients = kafka_clients(configuration)
+        self._clients = clients or kafka_clients(configuration)
         self._group_id = configuration.worker.group_id
         self._name = configuration.worker.status.name
         self._topic = SmallTopic(self._clients, status_spec(configuration), configuration.group)
         self._others: dict[str, tuple[Process, float]] = {}
-        self._signs = SignsOfLife(configuration, monotonic)
+        self._signs = SignsOfLife(configuration, monotonic, partial(ages_of, clients=self._clients))
         self._hanging: Mapping[str, str] = {}
         self._unlike = Unlike()
         self._departed = Departed(self._clients, configuration)
@@ -318,11 +326,14 @@ class _Announcer:
     def __init__(self, clients: KafkaClients, topic: str, key: bytes) -> None:
         self._clients, self._topic, self._key = clients, topic, key
         self._producer: ReportingProducer | None = None
+        self._login = 0
         self._said: Process | None = None
         self._due = 0.0
 
     def say(self, process: Process) -> None:
         now = time.monotonic()
+        if self._login != self._clients.renewals:
+            self._said = None  # it may have been refused
         same = self._said is not None and process == replace(self._said, at_ms=process.at_ms)
         if same and now < self._due:
             return
@@ -339,11 +350,15 @@ class _Announcer:
 
     def _write(self, value: bytes | None) -> None:
         if self._producer is None:
-            self._producer = words_producer(self._clients)
+            self._producer = self._made()
         self._producer.poll()
-        if self._producer.is_stuck():
+        if self._producer.is_stuck() or self._login != self._clients.renewals:
             self._producer.close()
-            self._producer = words_producer(self._clients)
+            self._producer = self._made()
         self._producer.failure = None  # old words are not worth repeating
         self._producer.produce_to(self._topic, 0, self._key, value)
         self._producer.poll()
+
+    def _made(self) -> ReportingProducer:
+        self._login = self._clients.renewals
+        return words_producer(self._clients)

@@ -37,6 +37,11 @@ class Renewal:
         except CdcError as error:
             log.warning("connector %s: goes on with what its references named before: %s", connector, error)
 
+    def renew_all(self) -> None:
+        """Where the process itself logs in anew: what it looks at for them, and workers that end and begin again."""
+        for configuration in self._supervisor.configurations():
+            self.renew(configuration.connector.name)
+
     def directed(self, follow: Callable[[str, Target], None], connector: str, target: Target) -> None:
         """Behind a pause as well."""
         if target is Target.RUNNING:

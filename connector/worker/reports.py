@@ -120,9 +120,11 @@ def reported_workers(configuration: Configuration) -> tuple[ReportedWorker, ...]
         return tuple(_workers(words, int(time.time() * 1000)))
 
 
-def ages_of(configuration: Configuration, names: Collection[str]) -> dict[str, int]:
+def ages_of(
+    configuration: Configuration, names: Collection[str], clients: KafkaClients | None = None
+) -> dict[str, int]:
     """Milliseconds since each of these workers reported, of whichever connector it is."""
-    clients = kafka_clients(configuration)
+    clients = clients or kafka_clients(configuration)
     with clients.named():
         said, found = _said(clients, configuration), dict[str, WorkerStatus]()
     for key, value in said.items():

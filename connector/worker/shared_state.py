@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from connector.config import Configuration
-from connector.delivery import SmallTopic, compact_json, parse_json
+from connector.delivery import KafkaClients, SmallTopic, compact_json, parse_json
 from connector.errors import CdcError, RetriableDeliveryError
 from connector.worker.holding import Target
 from connector.worker.settings import configs_spec, kafka_clients
@@ -56,10 +56,10 @@ def _unheard(connector: str, event: Event, content: Mapping[str, Any]) -> None:
 class SharedState:
     """Of one service: its worker file, which is the same for all of its connectors."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, clients: KafkaClients | None = None) -> None:
         self.group_id = configuration.worker.group_id
         self._name = configuration.worker.configs.name
-        self._clients = kafka_clients(configuration)
+        self._clients = clients or kafka_clients(configuration)
         self._topic = SmallTopic(self._clients, configs_spec(configuration), configuration.group)
         self._heard: dict[tuple[str, Wish], Any] = {}
         self._said: set[bytes] = set()

@@ -19,7 +19,7 @@ import pytest
 from cassandra.cluster import Session
 from pydantic import TypeAdapter
 
-from connector.delivery import ensure_topics
+from connector.delivery import KafkaClients, ensure_topics
 from connector.rest import ConnectorView, ConnectState, Instance
 from connector.worker import processes
 from connector.worker.log_levels import levels, set_level
@@ -149,6 +149,43 @@ def test_an_end_is_said_when_it_begins(kafka: EmbeddedKafka, unique: Callable[[s
     finally:
         one.stop()
         other.stop()
+
+
+class Said:
+    """A client that is given words, and says nothing of them."""
+
+    def __init__(self, clients: KafkaClients) -> None:
+        self.address, self.words, self.closed = clients.address, 0, False
+
+    def poll(self) -> None: ...
+
+    def is_stuck(self) -> bool:
+        return False
+
+    def produce_to(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
+        self.words += 1
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_what_a_process_says_is_said_again_at_once_by_another_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[Said]()
+
+    def making(clients: KafkaClients) -> Said:
+        made.append(Said(clients))
+        return made[-1]
+
+    monkeypatch.setattr(processes, "words_producer", making)
+    clients = KafkaClients({"bootstrap.servers": "one:1"})
+    announcer = processes._Announcer(clients, "status", b"key")
+    for _ in range(3):
+        announcer.say(ONE)
+    assert [(each.address, each.words) for each in made] == [("one:1", 1)]
+    clients.renew(KafkaClients({"bootstrap.servers": "other:1"}))
+    for _ in range(3):
+        announcer.say(ONE)
+    assert [(each.address, each.words, each.closed) for each in made] == [("one:1", 1, True), ("other:1", 1, False)]
 
 
 @pytest.mark.kafka

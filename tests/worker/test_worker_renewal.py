@@ -177,7 +177,10 @@ def test_connectors_of_files_take_what_their_references_name_and_nothing_else_of
     assert passwords(supervisor) == ["the first word", "the second word"]
     assert configurations[1].connector.written == supervisor.configurations()[1].connector.written
     assert MASK not in caplog.text and "connector other: its references name something else now" in caplog.text
+    renewal.renew_all()
+    assert passwords(supervisor) == ["the second word"] * 2
+    store.holds("the third word")
     files(tmp_path, store, **{"offset.storage.topic": "another"})
     renewal.renew("shop")
-    assert passwords(supervisor) == ["the first word", "the second word"], "half a process by another worker's file"
+    assert passwords(supervisor) == ["the second word"] * 2, "half a process by another worker's file"
     assert "connector shop: its worker's file has changed: start the process anew" in caplog.text

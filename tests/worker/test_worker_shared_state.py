@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from connector.config import Configuration
-from connector.delivery import ReportingProducer, small_topic
+from connector.delivery import KafkaClients, ReportingProducer, small_topic
 from connector.errors import FatalDeliveryError, RetriableDeliveryError
 from connector.worker import shared_state
 from connector.worker.holding import Target
@@ -90,6 +90,27 @@ def test_a_wish_is_heard_by_all_and_remembered(process: Any) -> None:
     assert later.state.wait(threading.Event()) is None
     assert later.state.target("shop") is Target.STOPPED and later.heard[-1] == ("shop", Target.STOPPED)
     assert later.state.target("other") is Target.RUNNING
+
+
+def test_a_process_that_was_refused_goes_on_by_another_login(process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_topic, "CALL_SECONDS", 1.0)
+    monkeypatch.setattr(small_topic, "ASK_SECONDS", float("inf"))
+    one, other = process(), process()
+    for each in (one, other):
+        assert each.state.wait(threading.Event()) is None
+    one.state.define("shop", {"name": "shop"})
+    one.state.wish("shop", Target.PAUSED)
+    until(lambda: other.heard, what="the other process to hear it")
+    clients, right = other.state._clients, kafka_clients(other.configuration)
+    clients.renew(KafkaClients({"bootstrap.servers": "127.0.0.1:1"}))
+    until(lambda: other.state.error is not None, what="it to be cut off")
+    one.state.wish("till", Target.STOPPED)
+    clients.renew(right)
+    until(lambda: other.heard[1:], what="what was asked meanwhile")
+    other.state.wish("till", Target.RUNNING)
+    shop = ("shop", {"name": "shop"}), ("shop", Target.PAUSED)
+    assert other.asked == [*shop, ("till", Target.STOPPED), ("till", Target.RUNNING)], "nothing is obeyed twice"
+    until(lambda: one.asked == other.asked, what="the answer")
 
 
 def test_what_others_write_to_the_topic_is_not_ours(process: Any) -> None:

@@ -1,0 +1,96 @@
+"""The Kafka clients that a process has for itself, beside those of its workers: what they log in with may be changed.
+
+In: what loads the worker's file once more. Out: clients, which log in with what its references and its key stores are
+by then, once Kafka has refused or lost what was there before. While connections stand nothing is asked: stores of
+secrets may be far away.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from connector.config import Configuration
+from connector.errors import CdcError
+from connector.pauses import doubled
+from connector.worker.settings import kafka_clients
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5
+# Between two attempts while connections fail; brokers that are away do not make it worth more.
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
+# While they fail clients say so at least every half minute.
+OVER_SECONDS = 90.0
+
+_OTHER_FILE = "its worker's file has changed: start the process anew"
+
+
+class OwnLogin:
+    """``load``: the configuration as it was, with what its references name by then; None where it is no more."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        load: Callable[[], Configuration | None],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._configuration, self._load, self._monotonic = configuration, load, monotonic
+        self.clients = kafka_clients(configuration)
+        self._seen = self._attempts = 0
+        self._due = self._failed_at = -float("inf")
+        self._why: str | None = None
+        self._renewed: Callable[[], None] = lambda: None
+        self._ended = threading.Event()
+
+    def start(self, renewed: Callable[[], None]) -> None:
+        """``renewed``: called in another thread behind each change, for what else in this process asks Kafka."""
+        self._renewed = renewed
+        threading.Thread(target=self._run, daemon=True, name="own login").start()
+
+    def stop(self) -> None:
+        self._ended.set()
+
+    def _run(self) -> None:
+        while not self._ended.wait(LOOK_SECONDS):
+            try:
+                self.look()
+            except Exception:
+                # Whatever ails a file, the next look may find it mended.
+                log.exception("what the process logs in to Kafka with is not known")
+
+    def look(self) -> None:
+        """Now and then, in one thread."""
+        now, failures = self._monotonic(), self.clients.health.failures
+        if failures == self._seen or now < self._due:
+            return
+        if now - self._failed_at >= OVER_SECONDS:
+            self._attempts = 0
+        self._seen, self._failed_at = failures, now
+        self._attempts += 1
+        self._due = now + doubled(FIRST_PAUSE, self._attempts, LONGEST_PAUSE)
+        try:
+            self._take(self._load())
+        except CdcError as error:
+            self._say(str(error))
+
+    def _take(self, now: Configuration | None) -> None:
+        before = self._configuration
+        if now is not None and not now.is_written_as(before):
+            # Half of a process by another worker's file would not find the other half.
+            self._say(_OTHER_FILE)
+            return
+        self._why = None
+        if now is None or now.kafka == before.kafka:
+            return
+        log.info("Kafka was lost, and what the process logs in with is another now: it does so anew")
+        self._configuration = now
+        self.clients.renew(kafka_clients(now))
+        self._renewed()
+
+    def _say(self, why: str) -> None:
+        if why != self._why:
+            log.warning("the process goes on with what it logged in to Kafka with before: %s", why)
+        self._why = why
