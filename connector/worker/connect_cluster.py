@@ -150,11 +150,7 @@ class ConnectCluster:
         if configuration is None:
             raise CdcError(f"connector {connector} cannot be loaded in this process: its tables are not known")
         starts = starts_of(configuration, offsets)
-        positions = Positions(configuration)
-        if positions.exist():
-            _once_ended(partial(self._alter, connector, positions, starts))
-        elif offsets is not None:
-            raise CdcError(f"connector {connector} has never run: it has no offsets to alter")
+        _once_ended(partial(self._alter, connector, Positions(configuration), starts))
 
     def _alter(self, connector: str, positions: Positions, starts: Mapping[TableName, int | None]) -> None:
         status = self._service.status().connectors.get(connector)

@@ -101,6 +101,24 @@ def test_what_waits_is_running_and_what_starts_is_restarting() -> None:
     assert view(state="WAITING", starting=True).tasks[0].state == "RESTARTING"
 
 
+def test_positions_of_a_topic_that_was_deleted_are_moved_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for it is told to say where it begins, and may have no other way to."""
+    altered: list[object] = []
+    missing = SimpleNamespace(exist=lambda: False, alter=altered.append)
+    monkeypatch.setattr(connect_cluster, "Positions", lambda configuration: missing)
+    configuration = loaded()
+    recorded = Recorded(configuration)
+    stopped = recorded.document.connectors[configuration.connector.name].model_copy(update={"workers_running": 0})
+    recorded.document = recorded.document.model_copy(update={"connectors": {configuration.connector.name: stopped}})
+    cluster = ConnectCluster(recorded, Heard(), Heard(), lambda config: (), loaded())
+    table = configuration.connector.reading.tables[0]
+    place = {"keyspace_name": table.keyspace, "table_name": table.name}
+    for offset in ({"read_to": 0}, None):
+        cluster.alter_offsets(configuration.connector.name, [Offset(place, offset)])
+    cluster.alter_offsets(configuration.connector.name, None)
+    assert altered == [{table: 0}, {table: None}, dict.fromkeys(configuration.connector.reading.tables)]
+
+
 def test_converters_are_told_as_they_are_in_force_for_other_processes_to_compare() -> None:
     of_worker = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
     told = view(loaded(worker=of_worker)).converters or {}
