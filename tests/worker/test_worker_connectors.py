@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from cassandra.cluster import Session
+from confluent_kafka.admin import AdminClient
 
 from tests.servers.patience import seldom, until
 from tests.worker.harness import Service, exactly_once, found
@@ -72,6 +73,9 @@ def test_connectors_come_change_and_go(
     # A worker that ended in a hurry is a member of its group until its session is over.
     until(lambda: connector.ask(f"{path}/offsets", "DELETE") == 200, 90, "positions that are no more", step=seldom)
     assert json.loads(connector.get(f"{path}/offsets")[1]) == {"offsets": []}
+    # Somebody deletes the topic as well: there is still a way to say where to begin.
+    admin, topic = AdminClient({"bootstrap.servers": connector.kafka}), f"{connector.name}-offsets"
+    admin.delete_topics([topic])[topic].result(60)
     begin = [
         {
             "partition": dict(zip(("keyspace_name", "table_name"), table.split("."), strict=True)),
