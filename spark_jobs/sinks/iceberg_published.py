@@ -37,13 +37,15 @@ _PROPERTIES = {
     "write.metadata.previous-versions-max": "100",
     "commit.retry.num-retries": "20",
 }
+_OWN = {f"{NOTE}.published": "true"}
+"""Stays where commits with notes have expired, and users have chosen other properties."""
 _RESERVED = frozenset(
     ("_deleted", "_file", "_last_updated_sequence_number", "_partition", "_pos", "_row_id", "_spec_id")
 )
 """Its columns of metadata: of a table with others of these names it reads neither."""
 _COMMITS_LOOKED_AT = 200
 _MAIN, _BRANCH = "main", "scylla_cdc_"
-_TURN = "turn"
+_TURN, _SEEN = "turn", "seen"
 _SAME_ROWS = "replace"
 """What Iceberg calls the commits that compact."""
 _TIDIED_EVERY = 64
@@ -62,6 +64,7 @@ class IcebergPublisher:
         self._sink = IcebergSink(self.session, warehouse)
         self._since: dict[str, int] = {}
         self._gone_on_from: dict[str, int | None] = {}
+        self._seen: dict[str, int] = {}
 
     def relation(self, table: str) -> str:
         return self._sink.relation(table)
@@ -81,19 +84,23 @@ class IcebergPublisher:
 
     def changed_by_others(self, table: str) -> str | None:
         loaded = self._sink.loaded(table)
+        newest, known = loaded.currentSnapshot(), None
+        if newest is not None:
+            self._seen[table] = int(newest.sequenceNumber())
         log = loaded.history()
         places = range(log.size() - 1, max(log.size() - _COMMITS_LOOKED_AT, 0) - 1, -1)
         newest_first = (loaded.snapshot(log.get(at).snapshotId()) for at in places)
         for snapshot, earlier in pairwise(chain(newest_first, [None])):
-            if snapshot is None:
-                # It has expired.
+            if snapshot is None or (known is not None and snapshot.sequenceNumber() <= known):
+                # It has expired, or was there as others' commits were looked at before ours was made.
                 return None
             if earlier is not None and earlier.sequenceNumber() > snapshot.sequenceNumber():
                 return f"go back to its snapshot {snapshot.snapshotId()}"
-            if _note_of(snapshot) is not None:
-                return None
-            if snapshot.operation() != _SAME_ROWS:
+            noted = _note_of(snapshot)
+            if noted is None and snapshot.operation() != _SAME_ROWS:
                 return f"{snapshot.operation()} rows in its snapshot {snapshot.snapshotId()}"
+            if noted is not None and known is None:
+                known = int(noted.get(_SEEN, snapshot.sequenceNumber()))
         return None
 
     def turn(self, table: str) -> int:
@@ -130,12 +137,12 @@ class IcebergPublisher:
     def _has_become(self, table: str, there: StructType, wanted: StructType, turn: int) -> bool:
         """Whether it has the wanted columns, perhaps by now. A table that is replaced by another one ends the streams
         of its readers, and forgets of which snapshot the next one was made: only where a column gets another type, or
-        files are laid out by one that goes, it has to be."""
+        files are laid out by one that goes, it has to be. One that nothing was written to has neither."""
         before, after = _kinds(there), _kinds(wanted)
-        if any(after.get(name, kind) != kind for name, kind in before.items()):
+        loaded = self._sink.loaded(table)
+        if loaded.currentSnapshot() is None or any(after.get(name, kind) != kind for name, kind in before.items()):
             return False
         gone = [name for name in before if name not in after]
-        loaded = self._sink.loaded(table)
         if gone and (loaded.spec().isPartitioned() or loaded.sortOrder().isSorted()):
             return False
 
@@ -154,9 +161,11 @@ class IcebergPublisher:
         """Refuses to make a table anew that somebody else has made, or to take a name that is landing's own."""
         taken = self._sink.is_taken(table)
         if there is not None and not taken and self.note(table) is None:
-            # The commits with our notes may have expired; its properties stay.
+            # The commits with our notes may have expired; its properties stay. Earlier versions gave it no own one.
             properties = self._sink.loaded(table).properties()
-            ours = all(properties.get(name) == value for name, value in _PROPERTIES.items())
+            ours = any(
+                all(properties.get(name) == value for name, value in each.items()) for each in (_OWN, _PROPERTIES)
+            )
             taken = not ours and bool(self.session.table(self.relation(table)).limit(1).count())
         if taken:
             raise LandingError(NOT_OURS.format(place=self.relation(table)))
@@ -180,7 +189,7 @@ class IcebergPublisher:
         try:
             self._in_turn(
                 table,
-                note,
+                self._with_seen(table, note),
                 turn,
                 lambda branch: self.session.sql(merge_text(branch, _SOURCE, on, columns, gone)),
             )
@@ -191,16 +200,29 @@ class IcebergPublisher:
         there = self.schema(table)
         assert there is not None
         nothing = self.session.createDataFrame([], there)
-        self._in_turn(table, note, turn, lambda branch: nothing.writeTo(branch).append())
+        self._in_turn(table, self._with_seen(table, note), turn, lambda branch: nothing.writeTo(branch).append())
+
+    def _with_seen(self, table: str, note: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Others may commit between the look at what they did and this, which goes on from theirs: the next look begins
+        where this one did."""
+        return {**note, _SEEN: self._seen[table]} if table in self._seen else note
 
     def enroll(self, table: str, name: str) -> None:
         """It is in the catalog that the sink writes to."""
 
     def tidy(self, table: str) -> None:
+        self._sink.changed(table, lambda: self._own(self._sink.loaded(table)))
         self._since[table] = self._since.get(table, 0) + 1
         if self._since[table] >= _TIDIED_EVERY:
             self._since[table] = 0
             self._sink.compact(table)
+
+    def _own(self, loaded: Any) -> None:
+        if missing := [name for name in _OWN if loaded.properties().get(name) is None]:
+            update = loaded.updateProperties()
+            for name in missing:
+                update.set(name, _OWN[name])
+            update.commit()
 
     def compact(self, table: str) -> None:
         self._sink.compact(table)
@@ -260,7 +282,7 @@ class IcebergPublisher:
     def _with_properties(self, writer: DataFrameWriterV2, there: Any = None) -> DataFrameWriterV2:
         """``there``: those of a table that becomes another one, which its users may have chosen."""
         writer = writer.using("iceberg")
-        for name, value in (_FORMAT_VERSION | _PROPERTIES).items():
+        for name, value in (_FORMAT_VERSION | _PROPERTIES | _OWN).items():
             chosen = None if there is None else there.get(name)
             writer = writer.tableProperty(name, chosen or value)
         return writer

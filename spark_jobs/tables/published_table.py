@@ -95,6 +95,8 @@ class PublishedTable:
         self._untidied = _TIDIED_EVERY
         self._stored: tuple[Known, StructType] | None = None
         self._there: Sequence[str] = ()
+        #: How many columns it had as it was published; 0 where nobody noted that.
+        self._width = 0
         self.landed = LandedTable(publisher.session, landed.sink, landed.keyspace, landed.table)
         self.name = landed.folder
 
@@ -113,6 +115,7 @@ class PublishedTable:
         if noted is None:
             return None
         try:
+            self._width = int(noted.get("columns", 0))
             return Stand(
                 lineage=int(noted["lineage"]),
                 segment=int(noted["segment"]),
@@ -135,8 +138,8 @@ class PublishedTable:
 
     def is_changed_by_others(self, known: Known) -> bool:
         """Whether it is not what was published of the same columns: somebody has restored other rows, written some, or
-        added a column."""
-        done = self.publisher.changed_by_others(self.name) or self._added(known)
+        added or dropped a column."""
+        done = self.publisher.changed_by_others(self.name) or self._added(known) or self._taken(known)
         if done is not None:
             self._say(
                 f"the published table {self.landed.name} is not as it was published: somebody else did {done}; it is "
@@ -155,6 +158,15 @@ class PublishedTable:
         more = [name for name in self._there if name not in names]
         return f"ADD COLUMN {', '.join(more)}" if more else None
 
+    def _taken(self, known: Known) -> str | None:
+        """Of those that the source has got since none is missed."""
+        names = {name for definition in known.definitions for name in definition.names}
+        if sum(name in names for name in self._there) >= self._width:
+            return None
+        there = set(self._there)
+        lacking = [column.name for column in known.layout().definition.columns if column.name not in there]
+        return f"DROP COLUMN {', '.join(lacking)}" if lacking else None
+
     def publish(self, known: Known, stand: Stand | None, through: int, positions: Offsets) -> Stand:
         """Brings the table to everything landed up to the segment ``through``; ``LostRaceError`` if somebody else has
         published it since ``stand`` was asked for."""
@@ -164,9 +176,11 @@ class PublishedTable:
         dropped, at_s, places = _dropped(layout), int(time.time()), _by_topic(positions)
         now = Stand(known.lineage, through, dropped, at_s, True, places)
         note = {"lineage": now.lineage, "segment": through, "dropped": dropped, "at": at_s, "positions": places}
-        note["by"] = self._token
+        width = len(self._wanted(known).names)
+        note |= {"by": self._token, "columns": width}
         new, same_columns = self._lacked(known, stand), stand is not None and stand.is_of(known)
-        others = same_columns and self.is_changed_by_others(known)
+        # A table that is gone is made again, whatever came before that.
+        others = same_columns and bool(self._there) and self.is_changed_by_others(known)
         if stand is not None and new is not None and not others:
             if new.fields:
                 self.publisher.widen(self.name, new)
@@ -176,6 +190,7 @@ class PublishedTable:
         if self._untidied >= _TIDIED_EVERY:
             self.publisher.tidy(self.name)
             self._untidied = 0
+        self._width = width
         return now
 
     def _lacked(self, known: Known, stand: Stand | None) -> StructType | None:

@@ -471,10 +471,51 @@ def test_what_others_do_to_the_rows_is_told_and_made_up_for(
     land(deleted, merged(4000, 2, 1, v="d"))
     session.sql(f"ALTER TABLE {relation} ADD COLUMNS (mine string)")
     land("somebody else did ADD COLUMN mine")
+    # It came again without its values, but for those that were written since.
+    if sink == "delta":
+        session.sql(f"ALTER TABLE {relation} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    session.sql(f"ALTER TABLE {relation} DROP COLUMN v")
+    land("somebody else did DROP COLUMN v")
 
 
-def test_what_others_do_while_a_publication_is_made_is_found_by_the_next(spark: SparkSession, way: Way) -> None:
-    """Delta takes two commits that touch no file in common."""
+def test_an_iceberg_table_stays_landings_own_whatever_is_done_to_it(spark: SparkSession, way: Way) -> None:
+    """Landing ended with `NoneType`, took its own table for somebody else's, and did not make it again."""
+    way.config["sink"] = "iceberg"
+    path = f"{way.config['warehouse']}/ks/t"
+    publisher: Any = open_publisher(spark, way.config)
+    relation = publisher.relation("ks/t")
+    catalog = relation.partition(".")[0]
+
+    def land(*changes: bytes) -> None:
+        produce(way.servers, [(way.data, value) for value in changes])
+        way.land(spark)
+        assert _iceberg_rows(path) == way.rows(spark) != []
+
+    publisher.session.sql(f"CREATE NAMESPACE {catalog}.ks")
+    publisher.session.sql(f"CREATE TABLE {relation} (id int) USING iceberg")
+    land(*(merged(1000, pk, 1, v="a") for pk in range(3)))
+    # Its users' choice, and their upkeep: of the commits with notes none is left.
+    modes = ", ".join(f"'write.{name}.mode' = 'copy-on-write'" for name in ("delete", "merge", "update"))
+    publisher.session.sql(f"ALTER TABLE {relation} SET TBLPROPERTIES ({modes})")
+    rewritten = "rewrite_data_files(table => 'ks.t', options => map('rewrite-all', 'true'))"
+    publisher.session.sql(f"CALL {catalog}.system.{rewritten}")
+    older = "older_than => TIMESTAMP '2100-01-01 00:00:00'"
+    publisher.session.sql(f"CALL {catalog}.system.expire_snapshots(table => 'ks.t', {older}, retain_last => 1)")
+    assert publisher.note("ks/t") is None
+    land(merged(2000, 1, 1, v="b"))
+    published, known, stand = _published(spark, way)
+    publisher.session.sql(f"DROP TABLE {relation}")
+    assert published.is_changed_meanwhile(known)
+    published.publish(known, stand, stand.segment, {})
+    assert _iceberg_rows(path) == way.rows(spark)
+
+
+@pytest.mark.parametrize("sink", ["delta", "iceberg"])
+def test_what_others_do_while_a_publication_is_made_is_found_by_the_next(
+    spark: SparkSession, way: Way, sink: str
+) -> None:
+    """Delta takes two commits that touch no file in common, and to Iceberg's table ours is added to theirs."""
+    way.config["sink"] = sink
     way.config["publish.interval.ms"] = 0
     landed = LandedTable(spark, open_sink(spark, way.config), "ks", "t")
     publisher = open_publisher(spark, way.config)
@@ -490,6 +531,8 @@ def test_what_others_do_while_a_publication_is_made_is_found_by_the_next(spark: 
             publisher.session.sql(f"INSERT INTO {publisher.relation('ks/t')} VALUES (7, 7, null, null, 'theirs')")
             publisher.stay("ks/t", {"lineage": stand.lineage}, publisher.turn("ks/t") + 1)
             assert published.is_changed_by_others(restored.known), "though the last commit is ours"
+            published.publish(restored.known, published.stand(), restored.segment - 1, restored.positions)
+            assert not published.is_changed_by_others(restored.known), "and once"
         else:
             published.publish(restored.known, stand, restored.segment - 1, restored.positions)
 
