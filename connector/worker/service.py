@@ -106,7 +106,7 @@ class Service:
 
     def excused(self) -> frozenset[int]:
         """Workers that nobody misses for `/ready`, since no other process would do better: those of connectors that
-        were given up; those that wait for a server and have run before, or where connectors come and go. Whoever mends
+        were given up, or wait for a server, and have run before. Where connectors come and go, of any: whoever mends
         one there has to get through to this process."""
         excused = {
             child.index
@@ -114,8 +114,12 @@ class Service:
             if child.waiting is not None and (self._lasting or child.index in self._last)
         }
         for group, tenant in list(self.tenants.items()):
-            if tenant.over is not None or (self._lasting and tenant.reason() is not None):
-                excused.update(self.workers_of(group))
+            numbers = self.workers_of(group)
+            # With files, what never ran may be what an update has broken: those before it do better.
+            if (tenant.over is not None and not self._last.keys().isdisjoint(numbers)) or (
+                self._lasting and (tenant.over is not None or tenant.reason() is not None)
+            ):
+                excused.update(numbers)
         return frozenset(excused.difference(*map(self.workers_of, self.held())) & self._numbers)
 
     @property

@@ -167,7 +167,8 @@ def test_who_can_be_mended_through_this_process_alone_keeps_it_ready(lasting: bo
     assert not ready({}) and not ready({}, asks=""), "its worker has not reported"
     assert not ready({}, starts="what was asked before to be known")
     assert ready({"target": Target.PAUSED}), "nothing is to run"
-    assert ready({"over": "table ks.t does not exist"})
+    assert ready({"over": "table ks.t does not exist"}) is lasting, "with files an update may have broken it"
+    assert ready({"over": "table ks.t does not exist"}, again=True)
     assert ready({"preparation": SimpleNamespace(waiting_for="db:9042 does not answer")}) is lasting
     assert ready({}, asks="connecting to ScyllaDB") is lasting
     assert ready({}, asks="connecting to ScyllaDB", again=True), "it ran before"
