@@ -185,16 +185,15 @@ def test_a_worker_that_commits_once_and_ends_again_and_again_is_failed_and_start
         child = begun(supervisor)
         child.started = time.monotonic() - seconds
         supervisor._take(child, StatusMessage(status=said([0], delivery={"commits": 1})))
-        before = time.monotonic()
         assert supervisor._ended(child, -number) is None
-        return supervisor.due[0] - before
+        return supervisor.due[0] - time.monotonic()
 
     for _ in range(2 * CRASH_LOOP):
-        assert commits_and_ends(WELL_SECONDS) < 0.1
+        assert commits_and_ends(WELL_SECONDS) <= 0
         assert tasks(supervisor)[0][0] != "FAILED", "that is once in a while"
     for _ in range(CRASH_LOOP):
         assert tasks(supervisor)[0][0] != "FAILED"
-        assert commits_and_ends(5.0) < 0.1
+        assert commits_and_ends(5.0) <= 0
     why = f"killed by signal 9 (SIGKILL), {CRASH_LOOP} times soon after it had begun and committed something"
     assert tasks(supervisor)[0] == ("FAILED", why)
     [connector] = supervisor.status().connectors.values()
