@@ -62,13 +62,17 @@ class Leaderless:
     def lose_leader(self, seconds: float = 3.0) -> None:
         self.on.broker.move_leader(self.partition, seconds)
 
+    def write_and_lose_leader(self, key: str, seconds: float = 3.0) -> None:
+        """In a transaction that stays open: what its end was to be is for the caller to say."""
+        self.delivery.add(0, self.on.records(key))
+        assert self.delivery._producer is not None
+        self.delivery._producer.flush(float("inf"))
+        self.lose_leader(seconds)
+
     def commit_without_leader(self) -> None:
         """Everywhere but in the partition, which has a leader again afterwards."""
         self.on.broker.transactions.marker_seconds = 0.001
-        self.delivery.add(0, self.on.records("a"))
-        assert self.delivery._producer is not None
-        self.delivery._producer.flush(float("inf"))
-        self.lose_leader()
+        self.write_and_lose_leader("a")
         self.delivery.commit([mark(0, "w")])
         self.on.scheduler.pass_time(1)
 
@@ -195,10 +199,7 @@ def a_topic_that_nobody_leads_ends_a_transaction_soon() -> None:
     """Long before the transaction's time is up: others wait with it."""
     with stage() as on:
         one = Leaderless(on)
-        assert one.delivery._producer is not None
-        one.delivery.add(0, on.records("a"))
-        one.delivery._producer.flush(float("inf"))
-        one.lose_leader(60.0)
+        one.write_and_lose_leader("a", 60.0)
         one.delivery.add(0, on.records("a"))
         began = on.scheduler.now
         with contextlib.suppress(TransactionAborted):
@@ -357,10 +358,7 @@ def nothing_is_ever_written_behind_what_may_be_its_own() -> None:
         one = Leaderless(on)
         one.commit("a")
         on.scheduler.pass_time(1)
-        one.delivery.add(0, on.records("b"))
-        assert one.delivery._producer is not None
-        one.delivery._producer.flush(float("inf"))
-        one.lose_leader()
+        one.write_and_lose_leader("b")
         on.scheduler.pass_time(1)
         one.delivery.abort()
         on.scheduler.pass_time(4)
@@ -383,10 +381,7 @@ def what_is_older_than_a_worker_may_be_its_own_where_its_id_is() -> None:
         on.broker.topics[on.world.data].config["message.timestamp.type"] = "LogAppendTime"
         one = Leaderless(on)
         one.commit("a")
-        one.delivery.add(0, on.records("b"))
-        assert one.delivery._producer is not None
-        one.delivery._producer.flush(float("inf"))
-        one.lose_leader()
+        one.write_and_lose_leader("b")
         on.scheduler.pass_time(1)
         one.delivery.close()
         on.world.membership.pop().close()
