@@ -29,7 +29,17 @@ from spark_jobs.sinks.delta_files import (
     newest_version,
     properties_of,
 )
-from spark_jobs.sinks.sink import NOT_OURS, NOTE, LostRaceError, merge_text, note_text, noted_in, retried
+from spark_jobs.sinks.sink import (
+    NOT_OURS,
+    NOTE,
+    SEEN,
+    LostRaceError,
+    merge_text,
+    note_text,
+    noted_in,
+    retried,
+    with_seen,
+)
 
 _NAMES_TO_MAP = set(" ,;{}()\n\t=")
 """Characters that Delta takes in a column's name only with column mapping."""
@@ -40,7 +50,6 @@ RESERVED = frozenset(
 """Delta's own columns while it merges: of others of these names it says that they are ambiguous."""
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
 _COMMITS_LOOKED_AT = 200
-_SEEN = "seen"
 _LEAST_BYTES, _MOST_BYTES = 256 << 10, 128 << 20
 _PARTS = 250
 """About so many files a large table has after it was compacted."""
@@ -110,7 +119,7 @@ class DeltaPublisher:
             if noted is None and commit.changes_rows():
                 return f"{commit.operation()} in its version {commit.version}"
             if noted is not None and known is None:
-                known = int(noted.get(_SEEN, commit.version))
+                known = int(noted.get(SEEN, commit.version))
         return None
 
     def turn(self, table: str) -> int:
@@ -170,7 +179,7 @@ class DeltaPublisher:
         note: Mapping[str, Any],
         turn: int,
     ) -> None:
-        note = self._with_seen(table, note)
+        note = with_seen(note, self._seen.get(table))
         settings = {
             "spark.databricks.delta.commitInfo.userMetadata": note_text(note),
             "spark.databricks.delta.write.txnAppId": NOTE,
@@ -191,17 +200,12 @@ class DeltaPublisher:
             raise LostRaceError(f"{table} was published by another job meanwhile")
 
     def stay(self, table: str, note: Mapping[str, Any], turn: int) -> None:
-        note, there = self._with_seen(table, note), self.schema(table)
+        note, there = with_seen(note, self._seen.get(table)), self.schema(table)
         assert there is not None
         writer = self.session.createDataFrame([], there).write.format("delta").mode("append")
         writer = writer.option("userMetadata", note_text(note)).option("txnAppId", NOTE)
         writer.option("txnVersion", str(turn)).save(self.path(table))
         self._check_noted(table, note)
-
-    def _with_seen(self, table: str, note: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Others may commit between the look at what they did and this: Delta takes both where they touch no file in
-        common, and the next look begins where this one did."""
-        return {**note, _SEEN: self._seen[table]} if table in self._seen else note
 
     def _check_noted(self, table: str, note: Mapping[str, Any]) -> None:
         """Delta leaves out, without a word, what has the number of a commit that is there."""

@@ -23,7 +23,17 @@ from connector.errors import LandingError
 from spark_jobs.java_objects import java_class
 from spark_jobs.model import quoted
 from spark_jobs.sinks.iceberg import OWN, IcebergSink, MovedError
-from spark_jobs.sinks.sink import NOT_OURS, NOTE, LostRaceError, TableFormat, merge_text, note_text, noted_in
+from spark_jobs.sinks.sink import (
+    NOT_OURS,
+    NOTE,
+    SEEN,
+    LostRaceError,
+    TableFormat,
+    merge_text,
+    note_text,
+    noted_in,
+    with_seen,
+)
 
 _SNAPSHOT_PROPERTY = f"spark.sql.iceberg.snapshot-property.{NOTE}"
 _SOURCE = "scylla_cdc_published"
@@ -45,7 +55,7 @@ _RESERVED = frozenset(
 """Its columns of metadata: of a table with others of these names it reads neither."""
 _COMMITS_LOOKED_AT = 200
 _MAIN, _BRANCH = "main", "scylla_cdc_"
-_TURN, _SEEN = "turn", "seen"
+_TURN = "turn"
 _SAME_ROWS = "replace"
 """What Iceberg calls the commits that compact."""
 _TIDIED_EVERY = 64
@@ -100,7 +110,7 @@ class IcebergPublisher:
             if noted is None and snapshot.operation() != _SAME_ROWS:
                 return f"{snapshot.operation()} rows in its snapshot {snapshot.snapshotId()}"
             if noted is not None and known is None:
-                known = int(noted.get(_SEEN, snapshot.sequenceNumber()))
+                known = int(noted.get(SEEN, snapshot.sequenceNumber()))
         return None
 
     def turn(self, table: str) -> int:
@@ -189,7 +199,7 @@ class IcebergPublisher:
         try:
             self._in_turn(
                 table,
-                self._with_seen(table, note),
+                with_seen(note, self._seen.get(table)),
                 turn,
                 lambda branch: self.session.sql(merge_text(branch, _SOURCE, on, columns, gone)),
             )
@@ -200,12 +210,9 @@ class IcebergPublisher:
         there = self.schema(table)
         assert there is not None
         nothing = self.session.createDataFrame([], there)
-        self._in_turn(table, self._with_seen(table, note), turn, lambda branch: nothing.writeTo(branch).append())
-
-    def _with_seen(self, table: str, note: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Others may commit between the look at what they did and this, which goes on from theirs: the next look begins
-        where this one did."""
-        return {**note, _SEEN: self._seen[table]} if table in self._seen else note
+        self._in_turn(
+            table, with_seen(note, self._seen.get(table)), turn, lambda branch: nothing.writeTo(branch).append()
+        )
 
     def enroll(self, table: str, name: str) -> None:
         """It is in the catalog that the sink writes to."""

@@ -21,6 +21,8 @@ Result = TypeVar("Result")
 
 NOTE = "scylla-cdc"
 """The name of the note in a published table's commit."""
+SEEN = "seen"
+"""What a note says of the look before its commit."""
 _ATTEMPTS = 8
 
 
@@ -181,6 +183,12 @@ NOT_OURS = (
 def note_text(note: Mapping[str, Any]) -> str:
     """A note as a commit carries it."""
     return json.dumps({NOTE: dict(note)})
+
+
+def with_seen(note: Mapping[str, Any], seen: int | None) -> Mapping[str, Any]:
+    """With what was the table's newest commit at the look at what others did. They may commit between that look and the
+    note's commit, which then goes on from theirs: the next look begins where this one did."""
+    return note if seen is None else {**note, SEEN: seen}
 
 
 def noted_in(text: str) -> Mapping[str, Any] | None:

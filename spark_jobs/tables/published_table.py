@@ -107,10 +107,8 @@ class PublishedTable:
         """
         # Before anything else is looked at: what comes between the two is then somebody else's.
         self._turn = self.publisher.turn(self.name)
-        there = self.publisher.schema(self.name)
-        if there is None:
+        if self._schema() is None:
             return None
-        self._there = there.names
         noted = self.publisher.note(self.name)
         if noted is None:
             return None
@@ -139,7 +137,7 @@ class PublishedTable:
     def is_changed_by_others(self, known: Known) -> bool:
         """Whether it is not what was published of the same columns: somebody has restored other rows, written some, or
         added or dropped a column."""
-        done = self.publisher.changed_by_others(self.name) or self._added(known) or self._taken(known)
+        done = self.publisher.changed_by_others(self.name) or self._added_or_dropped(known)
         if done is not None:
             self._say(
                 f"the published table {self.landed.name} is not as it was published: somebody else did {done}; it is "
@@ -149,19 +147,20 @@ class PublishedTable:
 
     def is_changed_meanwhile(self, known: Known) -> bool:
         """The same of a table that was not looked at for a while, and may be gone."""
+        return self._schema() is None or self.is_changed_by_others(known)
+
+    def _schema(self) -> StructType | None:
+        """Its columns, which are those that others' changes are looked for in."""
         there = self.publisher.schema(self.name)
         self._there = () if there is None else there.names
-        return there is None or self.is_changed_by_others(known)
+        return there
 
-    def _added(self, known: Known) -> str | None:
+    def _added_or_dropped(self, known: Known) -> str | None:
+        """Of columns that the source has got since none is missed."""
         names = {name for definition in known.definitions for name in definition.names}
-        more = [name for name in self._there if name not in names]
-        return f"ADD COLUMN {', '.join(more)}" if more else None
-
-    def _taken(self, known: Known) -> str | None:
-        """Of those that the source has got since none is missed."""
-        names = {name for definition in known.definitions for name in definition.names}
-        if sum(name in names for name in self._there) >= self._width:
+        if more := [name for name in self._there if name not in names]:
+            return f"ADD COLUMN {', '.join(more)}"
+        if len(self._there) >= self._width:
             return None
         there = set(self._there)
         lacking = [column.name for column in known.layout().definition.columns if column.name not in there]
@@ -197,8 +196,7 @@ class PublishedTable:
         """The columns that are still to come; None where all of the table is to be made anew."""
         if stand is None or not stand.is_of(known):
             return None
-        there = self.publisher.schema(self.name)
-        self._there = () if there is None else there.names
+        there = self._schema()
         return None if there is None else _new_columns(there, self._wanted(known))
 
     def _wanted(self, known: Known) -> StructType:
