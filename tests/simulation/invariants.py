@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from connector.delivery.records import REPEATED_HEADER
@@ -19,9 +20,11 @@ from tests.simulation.source_world import DROPPED, Row, Table
 Identity = tuple[str, str, int]
 
 READING_SECONDS = 8.0
+# For this part of its log's ttl a table is being started: what expires meanwhile need not be told.
+START_OF_TTL = 10
 
 
-def breaches(service: Service, lost_ttl: bool = False) -> list[str]:
+def breaches(service: Service) -> list[str]:
     found: list[str] = []
     given_up = _dead_letters(service)
     for table in service.cluster.world.tables:
@@ -30,33 +33,53 @@ def breaches(service: Service, lost_ttl: bool = False) -> list[str]:
 
 
 def missing(service: Service) -> list[str]:
-    """Rows that are neither delivered nor given up yet; nor expired unread, if somebody said that of their table."""
+    """Rows that are neither delivered nor given up yet; nor expired before their table was begun, or unread later, if
+    somebody said that of it."""
     given_up = _dead_letters(service)
     found: list[str] = []
     for table in service.cluster.world.tables:
         seen = _delivered(service, table)
         done = {identity for identity, _ in seen}
-        gone = _gone_before(service, table)
-        lost = (
-            row
-            for row in table.rows
-            if row.counted and row.identity not in done and row.identity[:2] not in given_up and row.ms >= gone
-        )
+        lost = [
+            row for row in table.rows if row.counted and row.identity not in done and row.identity[:2] not in given_up
+        ]
+        gone = _gone_before(service, table) if lost else 0
         if table.history is not None:
             found += _unfinished(service, table)
             if str(table.name) in service.expired:
                 continue  # what a snapshot makes up for, its invariants tell
-        found += [f"{table.name}: row {row.text} of stream {row.stream.hex()} at {row.ms} lost" for row in lost]
+        found += [
+            f"{table.name}: row {row.text} of stream {row.stream.hex()} at {row.ms} lost"
+            for row in lost
+            if row.ms >= gone
+        ]
     return found
 
 
 def _gone_before(service: Service, table: Table) -> int:
-    """Older rows than this (ms) may have expired before anybody came to read them, and that was said."""
+    """Older rows than this (ms) may have expired before anybody came to read them; that was said, if it was to be."""
+    before = _unreadable_before(service, table)
     if str(table.name) not in service.expired:
-        return 0
+        return before
     # Until slots are restored, and read.
     came = service.closed_until + READING_SECONDS
-    return round((EPOCH + came - table.ttl) * 1000)
+    return max(before, round((EPOCH + came - table.ttl) * 1000))
+
+
+def _unreadable_before(service: Service, table: Table) -> int:
+    """What was older (ms) when the table was begun was never to be read; or became so while it was being started."""
+    began = [
+        mark["began"]
+        for of, mark in _offsets(service, table)
+        if "slot" in of and mark is not None and mark.get("began") is not None
+    ]
+    ttl_ms = table.ttl * 1000
+    return min(began) + ttl_ms // START_OF_TTL - ttl_ms if began else 0
+
+
+def _lacks_its_beginning(service: Service, table: Table) -> bool:
+    before = _unreadable_before(service, table)
+    return any(row.ms < before for row in table.rows)
 
 
 def _of_table(service: Service, table: Table, given_up: Counter[tuple[str, str]]) -> list[str]:
@@ -85,7 +108,7 @@ def _of_table(service: Service, table: Table, given_up: Counter[tuple[str, str]]
                 given_up=lost,
                 asked=sum(each["kind"] == "incremental" for each in snapshots(service, table).values()),
                 now_us=service.cluster.now_ms * 1000,
-                expired=str(table.name) in service.expired,
+                expired=str(table.name) in service.expired or _lacks_its_beginning(service, table),
             )
         ]
     return found
@@ -99,15 +122,21 @@ def _topics(table: Table) -> tuple[str, str]:
 def snapshots(service: Service, table: Table) -> dict[str, dict[str, Any]]:
     """Those of a table, by what is committed last."""
     found: dict[str, dict[str, Any]] = {}
+    for of, told in _offsets(service, table):
+        if "snapshot" not in of or "behind" in of or told is None:
+            continue
+        # Each slot has a note of its own of what is needed.
+        if (name := of["snapshot"]) not in found or found[name]["began"] <= told["began"]:
+            found[name] = told
+    return found
+
+
+def _offsets(service: Service, table: Table) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
+    """What is committed of a table, keys and values."""
     for _, record in service.records(OFFSETS):
         of = json.loads(record.key or b"")[1]
-        here = (of.get("keyspace_name"), of.get("table_name")) == (table.name.keyspace, table.name.name)
-        if here and "snapshot" in of and "behind" not in of and record.value is not None:
-            told, name = json.loads(record.value), of["snapshot"]
-            # Each slot has a note of its own of what is needed.
-            if name not in found or found[name]["began"] <= told["began"]:
-                found[name] = told
-    return found
+        if (of.get("keyspace_name"), of.get("table_name")) == (table.name.keyspace, table.name.name):
+            yield of, None if record.value is None else json.loads(record.value)
 
 
 def _unfinished(service: Service, table: Table) -> list[str]:

@@ -247,6 +247,12 @@ def test_a_snapshot_makes_up_for_what_expired_however_the_first_commits_behind_i
     assert outcome.kinds["long stop"] and outcome.expired
 
 
+def test_what_expired_before_its_table_was_begun_is_nobodys_loss() -> None:
+    """The brokers crash until all that was written is older than the log keeps it."""
+    outcome = simulate(1201602, NEEDED)
+    assert not outcome.faults and not outcome.expired
+
+
 @pytest.mark.parametrize("seed", [12])
 def test_who_starts_beside_a_node_whose_clock_is_ahead_passes_over_nothing(seed: int) -> None:
     outcome = simulate(seed, CLOCKS)
