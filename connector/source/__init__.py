@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from connector.source.added_again import ask_all
 from connector.source.background import GRACE_SECONDS, Background, Failing, Purpose, Task, explained, instant
 from connector.source.base_rows import BaseQuery, TokenRange, base_query, dealt, read_keys, ring_tokens, token_ranges
 from connector.source.chores import ChoreDone, Chores
@@ -61,6 +62,7 @@ __all__ = [
     "Unread",
     "VnodeGenerations",
     "Watch",
+    "ask_all",
     "base_query",
     "connection_settings",
     "dealt",

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from connector.changes import TableDescription
 from connector.cql_names import qualified, quote_identifier
@@ -196,6 +197,7 @@ def _answered(
     described: TableDescription | None,
 ) -> tuple[RawPage, bytes | None]:
     pause, left, others = _FIRST_PAUSE_S, ATTEMPTS - 1, 0
+    refused: set[Any] = set()
     while True:
         try:
             page, after, asked = waiting.result()
@@ -214,9 +216,13 @@ def _answered(
             else:
                 # A node that lags behind the schema refuses the query as well: it does not know a column. Who was asked
                 # to prepare it the driver does not tell, so that the same one may be asked again.
-                if described is None or others >= 2 * connection.host_count():
+                if described is None:
                     raise
                 others += 1
                 if error.node is not None:
+                    refused.add(error.node)
                     connection.avoid(error.node, ELSEWHERE_SECONDS)
+                hosts = connection.hosts() or connection.asked_hosts()
+                if refused.issuperset(hosts) or others > 2 * len(hosts):
+                    raise
         waiting = _ask(connection, bind, state)

@@ -9,7 +9,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from connector.changes import TableDescription
@@ -27,6 +27,7 @@ from connector.source import (
     OF_ROWS,
     Connection,
     TokenRange,
+    ask_all,
     connection_settings,
     describe_base,
     loose_datacenter,
@@ -48,11 +49,18 @@ class SourceAccess:
 
     connection: ConnectionConfig
     tls: TlsMaterial | None = None
+    #: What nodes have said of columns that were added again, so that tasks ask nobody for that once more.
+    vouched: set[object] = field(default_factory=set, compare=False)
+
+    def for_tasks(self) -> SourceAccess:
+        """As it is now: others of this process may ask more nodes while it is pickled."""
+        return replace(self, vouched=set(self.vouched))
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[Connection]:
         """An open connection. What the source refuses is said with the property that would help."""
         connection = Connection(connection_settings(self.connection, self.tls))
+        connection.vouched = dict.fromkeys(self.vouched, float("-inf"))
         try:
             _opened(connection)
         except AccessDenied as error:
@@ -97,7 +105,10 @@ def described(access: SourceAccess, table: TableName) -> TableDescription:
     with access.connected() as connection:
         if (loose := loose_datacenter(connection.settings, connection.datacenters(), OF_ROWS)) is not None:
             _warn(loose)
-        return describe_base(connection, table.keyspace, table.name)[0]
+        found = describe_base(connection, table.keyspace, table.name)[0]
+        ask_all(connection, found)
+        access.vouched.update(connection.vouched)
+        return found
 
 
 @lru_cache(maxsize=8)

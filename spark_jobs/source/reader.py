@@ -178,14 +178,14 @@ def read_source(
 ) -> DataFrame:
     """The whole table. Each evaluation of the frame reads it again, and adds what it reads to ``counts``."""
     runs = dealt(ranges, tasks)
-    reader = _Reader(access, plan, to_arrow_schema(_schema(plan)), runs, counts=counts)
+    reader = _Reader(access.for_tasks(), plan, to_arrow_schema(_schema(plan)), runs, counts=counts)
     return session.range(0, len(runs), 1, len(runs)).mapInArrow(reader.by_range, _schema(plan))
 
 
 def read_partitions(frame: DataFrame, access: SourceAccess, layout: Layout, plan: ReadPlan) -> DataFrame:
     """The partitions whose key values are the rows of ``frame``."""
     keys = tuple(key.type for key in layout.partition)
-    reader = _Reader(access, plan, to_arrow_schema(_schema(plan)), keys=keys)
+    reader = _Reader(access.for_tasks(), plan, to_arrow_schema(_schema(plan)), keys=keys)
     wanted = frame.select(*(quoted(key.value) for key in layout.partition))
     return wanted.mapInArrow(reader.by_key, _schema(plan))
 

@@ -19,6 +19,7 @@ from cassandra.policies import RoundRobinPolicy
 from connector.changes import Change, Column, DroppedColumn, TableDescription, changes_of
 from connector.errors import FatalSourceError, SourceError, TableMissing
 from connector.source import describe_base, describe_table, describing
+from connector.source.added_again import ask_all
 from connector.source.base_rows import base_query, read_keys, ring_tokens, token_ranges
 from connector.source.chunks import Question, read_chunk, read_partitions
 from connector.source.connection import Connection
@@ -141,8 +142,8 @@ class Shows:
         self.vouched: dict[object, float] = {}
         self.given: list[Any] = []
 
-    def host_count(self) -> int:
-        return 2
+    def hosts(self) -> list[Any]:
+        return [DEAF] if self.others is None else [DEAF, FRESH]
 
     def avoid(self, node: Any, seconds: float) -> None:
         self.avoided.add(node)
@@ -231,7 +232,15 @@ def test_a_column_that_was_added_again_is_shown_by_nodes_that_know_the_end_of_th
     connection.others, connection.vouched = None, {}
     with pytest.raises(OtherSchema, match=r"which has column v from before it was dropped in ks\.t"):
         list(scan(connection, query, (-9, 9), SecondLooks()))  # type: ignore[arg-type]
+    del asked[:], connection.given[:]
+    connection.others = replace(connection.page, node=FRESH)
+    for _ in range(2):
+        ask_all(connection, now)  # type: ignore[arg-type]
+    assert asked == [DEAF, FRESH, DEAF], "who knows is not asked again"
+    (page,) = scan(connection, query, (-9, 9), SecondLooks())  # type: ignore[arg-type]
+    assert page.node is FRESH and connection.given == [FRESH], "nothing is given twice"
     del asked[:]
+    connection.others = None
     without = base_query(described("v", fields=2, dropped={"gone": 9}).description, ["v", "p"])
     assert [page.node for page in scan(connection, without, (-9, 9), SecondLooks())] == [DEAF]  # type: ignore[arg-type]
     assert not asked
@@ -249,6 +258,10 @@ def test_other_nodes_are_asked_for_rows_that_one_shows_otherwise_or_not_at_all(r
     query = base_query(described("v", fields=2).description, ["v", "p"])
     (page,) = scan(connection, query, (-9, 9), SecondLooks())  # type: ignore[arg-type]
     assert page.node is FRESH
+    connection.others, connection.given, connection.avoided = None, [], set()
+    with pytest.raises(OtherSchema if refusal is None else type(refusal)):
+        list(scan(connection, query, (-9, 9), SecondLooks()))  # type: ignore[arg-type]
+    assert connection.given == [DEAF], "where all have refused nobody is asked twice"
 
 
 def test_a_page_by_the_type_that_a_column_had_before_it_was_dropped() -> None:

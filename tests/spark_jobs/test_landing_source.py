@@ -105,6 +105,16 @@ def test_local_reads_of_no_datacenter_are_warned_of_once(caplog: pytest.LogCaptu
             said = [text for text in caplog.messages if "scylla.local.dc is not set" in text]
             assert len(said) == expected
             assert all("(east, west): rows that have not arrived there yet are not seen. Set" in text for text in said)
+        scylla.admin.cql("CREATE TABLE ks.again (pk int PRIMARY KEY, v int)")
+        scylla.admin.cql("ALTER TABLE ks.again DROP v")
+        scylla.admin.cql("ALTER TABLE ks.again ADD v int")
+        everybody = source_access(connection)
+        for _ in range(2):
+            described(everybody, TableName("ks", "again"))
+        assert len(everybody.vouched) == 2, "nodes are asked for what they know of a column before anything is read"
+        task = pickle.loads(pickle.dumps(everybody.for_tasks()))
+        with task.connected() as connected:
+            assert set(connected.vouched) == everybody.vouched, "and no task asks them once more"
 
 
 @pytest.mark.scylla
