@@ -90,6 +90,7 @@ class FoldedPartition:
         self._shape = shape
         self._key = rows[0][: shape.width]
         self._columns = {column.name: at for at, column in enumerate(shape.columns)}
+        self._dropped = {each.name: each.dropped_us for each in shape.description.dropped}
         self._orders = [(order_key(column.type), column.order == "desc") for column in shape.description.clustering_key]
         self._static = _Row({at: self._read(at, rows[0]) for at in shape.statics}, marker=False)
         self._rows: dict[Clustering, _Row] = {}
@@ -171,6 +172,9 @@ class FoldedPartition:
         for place in change.batch.layout.places:
             at = self._columns.get(place.name)
             if at is None or at not in row.cells:
+                continue
+            # Logs of nodes that have not heard of its end show what a former column of that name was given.
+            if us <= self._dropped.get(place.name, _BEFORE):
                 continue
             cell, raw = row.cells[at], None if place.value is None else change.row[place.value]
             gone = place.deleted is not None and change.row[place.deleted] == TRUE

@@ -14,6 +14,7 @@ from connector.changes import (
     Batch,
     Column,
     Doubtful,
+    DroppedColumn,
     FoldedPartition,
     Row,
     TableDescription,
@@ -170,6 +171,20 @@ def test_of_two_writes_at_one_time_one_that_ends_wins_then_the_later_end_then_th
             assert after([selected(ck=1, v=7)], *both, upto=1_000_000) == [row(v=value, m=[("x", value)])]
     for both in ((of(1, 2), of(9, None)), (of(9, None), of(1, 2))):
         assert after([selected(ck=1, v=7)], *both, upto=2_000_000) == []
+
+
+def test_what_a_column_had_before_it_was_dropped_is_nothing_that_it_has_now() -> None:
+    """Nodes that have not heard of that show it in their logs, and what was read before is delivered later."""
+    table = replace(TABLE, dropped=(DroppedColumn("v", INT, 5), DroppedColumn("m", parse_type("map<text, int>"), 5)))
+    shape, element = whole_rows(table), encode(parse_type("frozen<map<text, int>>"), [("x", 1)])
+
+    def shown(*batches: Batch) -> list[dict[str, Any]]:
+        return [decoded(row) for row in brought_to(END, shape, [selected(ck=1, s=7)], batches)]
+
+    for at in (4, 5):
+        assert shown(written(at, v=number(3), m=element)) == [row(s=7)]
+    assert shown(written(5, v=number(3)), written(6, v=number(4), m=element)) == [row(s=7, v=4, m=[("x", 1)])]
+    assert shown(written(5, operation=2, v=number(3)), written(6, **{"cdc$deleted_v": b"\x01"})) == [row(s=7)]
 
 
 def test_what_no_select_tells_is_in_doubt() -> None:

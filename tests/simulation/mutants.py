@@ -13,7 +13,7 @@ from tests.simulation import outages, scenarios
 from tests.simulation.ahead_mutants import AHEAD
 from tests.simulation.leaderless_mutants import LEADERLESS
 from tests.simulation.mutant_worlds import LATE_LEADERS, MANY_STREAMS, READS_TIME_OUT, ROUGH, SMALL_PAGES, world
-from tests.simulation.mutation import Mutant
+from tests.simulation.mutation import Mutant, of
 from tests.simulation.process_mutants import PROCESS
 from tests.simulation.pure_mutants import PURE
 from tests.simulation.scenarios import again
@@ -366,6 +366,16 @@ SOURCE = [
         "            elif batch.time == time:\n",
         "            elif batch.time:\n",
         assembling.test_a_later_time_completes_a_batch_without_the_mark,
+    ),
+    Mutant(
+        "a batch that goes on with a column that came back has nothing of the former one",
+        ASSEMBLER,
+        "if each.dropped_us > before.get(each.name, -1)}",
+        "if each.dropped_us < 0}",
+        of(
+            assembling.test_a_batch_that_goes_on_with_a_column_that_was_dropped_and_added_again_has_nothing_of_the_former_one,
+            "int",
+        ),
     ),
     Mutant(
         "the end of a read completes what is open",

@@ -5,6 +5,8 @@ In: nothing. Out: `PURE`. As in `mutants.py`, each rule with the change that bre
 
 from __future__ import annotations
 
+from cassandra.cqltypes import Int32Type
+
 from tests.changes import test_changes_lost_keys as lost
 from tests.changes import test_changes_matching as matching
 from tests.delivery import test_delivery_flush as flushing
@@ -183,6 +185,25 @@ TABLE = [
         "    if found.keys_lost_us < known.keys_lost_us:\n",
         "    if False:\n",
         lagging.test_a_column_of_the_key_goes_by_getting_another_name,
+    ),
+    Mutant(
+        "rows of a table are taken from no node by another schema",
+        "connector/source/lagging.py",
+        "        raise OtherSchema(description.full_name, shows, page.node)\n",
+        "        pass\n",
+        of(
+            lagging.test_rows_of_a_snapshot_are_shown_by_the_schema_by_which_they_are_read,
+            (Int32Type, Int32Type, lagging.fields(2)),
+            "column v of type int",
+            False,
+        ),
+    ),
+    Mutant(
+        "what a node gave before it said that it knows of a column's end is asked for again",
+        "connector/source/added_again.py",
+        "        return asked >= since\n",
+        "        return True\n",
+        lagging.test_a_column_that_was_added_again_is_shown_by_nodes_that_know_the_end_of_the_former_one,
     ),
     Mutant(
         "what only a page knows is asked of its own node",

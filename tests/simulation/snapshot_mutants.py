@@ -372,6 +372,20 @@ FOLDED = [
         folding.test_cells_tell_when_they_were_written_last,
     ),
     Mutant(
+        "what a column had before it was dropped is nothing that it has now",
+        FOLDING,
+        "us <= self._dropped.get(place.name, _BEFORE)",
+        "False",
+        folding.test_what_a_column_had_before_it_was_dropped_is_nothing_that_it_has_now,
+    ),
+    Mutant(
+        "of two writes at one time the one that ends wins",
+        FOLDING,
+        '    return value is None, until is not None, until or 0, value or b""\n',
+        '    return value is None, False, 0, value or b""\n',
+        folding.test_of_two_writes_at_one_time_one_that_ends_wins_then_the_later_end_then_the_greater_value,
+    ),
+    Mutant(
         "what is replaced keeps no element",
         FOLDING,
         "            cell.cells = {key: each for key, each in cell.cells.items() if each.at >= us}\n",
