@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from connector.offsets_entry import OffsetsEntry
 from connector.source.descriptions import DescribedTable
 from connector.table_name import TableName
-from connector.topology import Mark, MarkKey, PositionKey, parse_key, parse_mark, parse_position
+from connector.topology import Mark, MarkKey, PositionKey, parse_key, parse_mark, parse_position, shorter_ttl
 
 STOPPED = "the connector was stopped"
 NOT_READ = "they were not read"
@@ -34,6 +34,7 @@ class Expired:
     from_ms: int
     to_ms: int
     because: str = STOPPED
+    kept_ms: int = 0
 
     def __str__(self) -> str:
         what = "streams without a position" if self.stream is None else f"stream 0x{self.stream.hex()}"
@@ -58,10 +59,14 @@ def expired(saved: Iterable[OffsetsEntry], tables: Mapping[TableName, DescribedT
     found = []
     for key, record in newest.items():
         described = tables.get(key.table)
-        if record.value is None or described is None or not described.description.cdc.ttl:
+        if record.value is None or described is None:
             continue
-        ttl_ms = described.description.cdc.ttl * 1000
-        mark = marks.get((key.table, record.slot))
+        mark, ttl = marks.get((key.table, record.slot)), described.description.cdc.ttl
+        if mark is not None and mark.ttl is not None:
+            ttl = shorter_ttl(mark.ttl, ttl)  # what was written before an ALTER goes when it was to
+        if not ttl:
+            continue
+        ttl_ms = ttl * 1000
         began = None if mark is None else mark.began
         if began is not None and now_ms - began < ttl_ms // START_OF_TTL:
             continue
@@ -72,5 +77,5 @@ def expired(saved: Iterable[OffsetsEntry], tables: Mapping[TableName, DescribedT
             stream, read_to, started = key.stream, parse_position(record.value, record.place).read_to, True
         if started and read_to < now_ms - ttl_ms:
             since, why = (read_to, STOPPED) if began is None else (max(read_to, began - ttl_ms), NOT_READ)
-            found.append(Expired(key.table, record.slot, stream, since, now_ms - ttl_ms, why))
+            found.append(Expired(key.table, record.slot, stream, since, now_ms - ttl_ms, why, ttl_ms))
     return found

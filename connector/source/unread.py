@@ -18,7 +18,7 @@ from dataclasses import replace
 from connector.source.descriptions import DescribedTable
 from connector.source.horizon import NOT_READ, Expired
 from connector.table_name import TableName
-from connector.topology import Plan, TableState, slots_stand
+from connector.topology import KeptPlan, TableState, slots_stand
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class Unread:
 
     def __init__(
         self,
-        planner: Plan,
+        planner: KeptPlan,
         tables: Mapping[TableName, DescribedTable],
         report: Callable[[Expired], None],
         told: Collection[tuple[TableName, int, bytes | None]],
@@ -57,19 +57,21 @@ class Unread:
         self._due = self._monotonic() + LOOK_SECONDS
         self._forget_others()
         for table, plan in self._planner.tables.items():
-            ttl = self._tables[table].description.cdc.ttl if table in self._tables else 0
             # Of a table that is gone, so is the log.
-            if ttl and not plan.gone:
-                self._look(plan, server_now() - ttl * 1000)
+            if table in self._tables and not plan.gone:
+                now = server_now()
+                self._planner.keeps(table, self._tables[table].description.cdc.ttl, now)
+                self._look(plan, now)
 
-    def _look(self, plan: TableState, horizon: int) -> None:
+    def _look(self, plan: TableState, now: int) -> None:
         for slot, at in slots_stand(plan).items():
-            place = plan.table, slot
+            place, ttl = (plan.table, slot), plan.kept.behind(slot, at) or 0
+            horizon = now - ttl * 1000 if ttl else 0
             if place not in self._seen:
                 self._seen.add(place)
                 if self._was_restored_within(plan, slot):
                     self._within.add(place)
-            gone = Expired(plan.table, slot, None, at, horizon, NOT_READ)
+            gone = Expired(plan.table, slot, None, at, horizon, NOT_READ, ttl * 1000)
             if at >= horizon:
                 self._within.add(place)
                 if (was := self._behind.pop(place, None)) is not None:

@@ -45,6 +45,7 @@ A worker's life with it::
 from __future__ import annotations
 
 from connector.topology.groups import GroupState, Read, Sweep
+from connector.topology.kept import shorter_ttl
 from connector.topology.lineage import Observed, View
 from connector.topology.looks import Held, beyond
 from connector.topology.offsets import (
@@ -72,6 +73,7 @@ from connector.topology.offsets import (
 from connector.topology.planner import Planner
 from connector.topology.roles import (
     CommitsPlan,
+    KeptPlan,
     LooksPlan,
     Plan,
     ReadsPlan,
@@ -118,6 +120,7 @@ __all__ = [
     "Held",
     "InTheWay",
     "Inside",
+    "KeptPlan",
     "Look",
     "LooksPlan",
     "Mark",
@@ -172,6 +175,7 @@ __all__ = [
     "progress_entry",
     "running_snapshot",
     "share_done",
+    "shorter_ttl",
     "slot_of",
     "slots_stand",
     "snapshot_entry",

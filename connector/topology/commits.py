@@ -155,6 +155,7 @@ def _stage_mark(plan: TableState, slot: int, ledger: Ledger, staged: Staged, idl
         looks.looked_at(plan, slot, known.looked),
         plan.log,
         old.began if old.began is not None and read_to < old.began else None,
+        plan.kept.behind(slot, min([read_to, *(state.read_to for state in states if not state.drained)]), old.ttl),
     )
     alone = Ledger()
     alone.mark = moved

@@ -40,6 +40,7 @@ class Mark:
     beyond their end; those up to ``looked`` have had one. ``log``: the id of the log whose set that is, or
     that it is the cluster's; a mark of an earlier version does not say. ``began``: when the table was started, by the
     servers' time, until all from before then is delivered: ``start`` may be far older than anything in the log.
+    ``ttl``: for how many seconds the log keeps what was not read, which a later ALTER does not change.
     """
 
     read_to: int
@@ -50,6 +51,7 @@ class Mark:
     looked: int = -1
     log: str | None = None
     began: int | None = None
+    ttl: int | None = None
 
     def __post_init__(self) -> None:
         if self.rechecked < 0:
@@ -142,6 +144,8 @@ def mark_entry(key: MarkKey, mark: Mark | None) -> OffsetsEntry:
         value["log"] = mark.log
     if mark.began is not None:
         value["began"] = mark.began
+    if mark.ttl is not None:
+        value["ttl"] = mark.ttl
     return OffsetsEntry(key.slot, members, value)
 
 
@@ -260,7 +264,8 @@ def parse_mark(value: Mapping[str, Any], place: str = "the offsets topic") -> Ma
         if log is not None and not (isinstance(log, str) and len(log) <= _LONGEST_ID):
             raise ValueError("log is not the id of a table")
         began = _time(value["began"]) if "began" in value else None
-        return Mark(read_to, stream_set, start, owner, rechecked, looked, log, began)
+        ttl = _whole(value["ttl"], 0, LAST_MS) if "ttl" in value else None
+        return Mark(read_to, stream_set, start, owner, rechecked, looked, log, began, ttl)
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable("mark", place, value, error) from None
 

@@ -322,6 +322,13 @@ class Planner:
         """Changes of the slot have expired unread, the first of them at ``since`` (ms)."""
         snapshots.need(self._plans[table], slot, since)
 
+    def keeps(self, table: TableName, ttl: int, now: int) -> None:
+        """What is written to the table's log is kept for ``ttl`` seconds from now on."""
+        plan = self._plans[table]
+        marks = ((slot, plan.own_ledger(slot)) for slot in plan.active)
+        noted = ((slot, None if own is None or own.mark is None else own.mark.ttl) for slot, own in marks)
+        plan.kept.tell(ttl, now, noted)
+
     def hear_from(self, number: int, topic: str | None = None) -> None:
         """Wishes are heard from now on, of this topic, and not of one before; of tables of which nothing is noted,
         those from this number on count."""

@@ -36,6 +36,12 @@ class Plan(Protocol):
     def is_current(self, read: Read) -> bool: ...
 
 
+class KeptPlan(Plan, Protocol):
+    """For who knows how long logs keep their rows."""
+
+    def keeps(self, table: TableName, ttl: int, now: int) -> None: ...
+
+
 class TablesPlan(Plan, Protocol):
     """For who says which tables are read."""
 

@@ -14,6 +14,7 @@ from connector.table_name import TableName
 from connector.topology.book import SlotBook
 from connector.topology.gates import blocking
 from connector.topology.groups import Gate, GroupState, Read, Saved, Silence, Sweep
+from connector.topology.kept import Kept
 from connector.topology.ledger import Ledger, start_of
 from connector.topology.lineage import Lineage
 from connector.topology.offsets import Mark, Position
@@ -75,6 +76,7 @@ class TableState:
         self.last_limit: int | None = None
         self.failure: str | None = None
         self.gone = False
+        self.kept = Kept()
         # Of which log the sets are; ``anew``: they are of another one, and cannot follow those that are known.
         self.log: str | None = None
         self.anew = False

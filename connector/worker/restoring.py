@@ -236,5 +236,4 @@ class Restoring:
         log.warning("%s", gone)
 
     def _need_snapshot(self, gone: Expired) -> None:
-        ttl_ms = self._tables[gone.table].description.cdc.ttl * 1000
-        self._planner.need_snapshot(gone.table, gone.slot, gone.from_ms + ttl_ms)
+        self._planner.need_snapshot(gone.table, gone.slot, gone.from_ms + gone.kept_ms)

@@ -175,7 +175,7 @@ class Snapshots:
             expired=sum(where[0] == table for where in worker.restoring.expired),
             waiting=tuple(map(_waiting, waiting[:LISTED])),
             waiting_count=len(waiting),
-            log_ttl_seconds=self._ttl(table),
+            log_ttl_seconds=self._kept(plan, position),
             latency_seconds=measures.latency[name].status() if name in measures.latency else None,
             batch_rows=measures.rows[name].status() if name in measures.rows else None,
             snapshot=self._snapshot(plan, now),
@@ -230,8 +230,13 @@ class Snapshots:
         ttl, listed = self._ttl(table), self._worker.planner.tables[table].lineage.oldest_listed
         return max(listed or 0, now - ttl * 1000 if ttl else 0)
 
+    def _kept(self, plan: TableState, position: int | None) -> int | None:
+        """For how long the log keeps what is not read; None for ever."""
+        kept = None if position is None else plan.kept.least(position)
+        return self._ttl(plan.table) if kept is None else kept or None
+
     def _ttl(self, table: TableName) -> int | None:
-        """For how long the log keeps a row; None for ever."""
+        """For how long the log keeps a row that is written now; None for ever."""
         described = self._worker.tables.get(table)
         return None if described is None else described.description.cdc.ttl or None
 

@@ -10,7 +10,7 @@ import pytest
 from cassandra.cluster import Session
 
 from connector.changes import CdcOptions, TableDescription
-from connector.source import Background, DescribedTable, Expired, Tables
+from connector.source import Background, DescribedTable, Expired, Tables, expired
 from connector.source.log_reader import LogTable
 from connector.source.unread import LOOK_SECONDS, Unread
 from connector.table_name import TableName
@@ -26,18 +26,25 @@ A, D = stream(64), stream(128)
 TTL_MS = 10_000
 
 
+def described(ttl_ms: int) -> DescribedTable:
+    description = TableDescription("ks", "t", "id", (), CdcOptions(ttl=ttl_ms // 1000))
+    return DescribedTable(description, True, LogTable("ks", "t_scylla_cdc_log"), ())
+
+
 class Case:
     """A worker with one slot of a table whose log keeps its rows for ten seconds, or so."""
 
     def __init__(self, ttl_ms: int = TTL_MS) -> None:
         self.single = Single(tablets(1_000, A, D), now=100_000)
-        description = TableDescription("ks", "t", "id", (), CdcOptions(ttl=ttl_ms // 1000))
-        described = DescribedTable(description, True, LogTable("ks", "t_scylla_cdc_log"), ())
         self.seconds = 0.0
         self.told: list[tuple[int, int]] = []
         self.restoring: set[tuple[TableName, int, bytes | None]] = set()
-        self.tables = Tables([described])
+        self.tables = Tables([described(ttl_ms)])
         self.unread = Unread(self.single.planner, self.tables, self._tell, self.restoring, lambda: self.seconds)
+
+    def alter(self, ttl_ms: int) -> None:
+        self.tables.found(described(ttl_ms))
+        self.tables.put_in_force()
 
     def _tell(self, gone: Expired) -> None:
         assert (gone.table, gone.slot, gone.stream) == (TABLE, 0, None)
@@ -137,6 +144,50 @@ def test_what_expired_during_another_absence_is_told_and_of_the_same_one_nothing
     case.look(130_000, reads=True)
     case.single.commit(move_marks=True)
     assert told(200_000) == (130_000 - CONFIDENCE, 190_000)
+
+
+@pytest.mark.parametrize("raised", [100 * TTL_MS, 0])
+def test_what_was_written_before_an_alter_expires_when_it_was_to(raised: int) -> None:
+    case = Case()
+    case.look(100_000, reads=True)
+    read_to = 100_000 - CONFIDENCE
+    case.alter(raised)
+    case.look(105_000, reads=False)
+    case.look(read_to + TTL_MS + 1_000, reads=False)
+    assert case.told == [(read_to, read_to + 1_000)]
+    kept = case.single.planner.tables[TABLE].kept
+    assert (kept.least(read_to), kept.least(105_000)) == (TTL_MS // 1000, raised // 1000), "as status tells"
+    case.look(150_000, reads=True)
+    case.look(190_000, reads=False)
+    assert case.told[1:] == [], "what was written since is kept for longer"
+
+
+@pytest.mark.parametrize("raised", [100 * TTL_MS, 0])
+def test_of_what_was_written_before_an_alter_marks_tell_how_long_it_is_kept(raised: int) -> None:
+    case = Case()
+    case.look(100_000, reads=True)
+    case.look(105_000, reads=True)
+    case.single.commit(move_marks=True)
+    read_to = 105_000 - CONFIDENCE
+    case.alter(raised)
+
+    def told(now: int) -> list[tuple[int, int, int]]:
+        found = expired(case.single.topic, case.tables, now)
+        return [(gone.from_ms, gone.to_ms, gone.kept_ms) for gone in found]
+
+    assert told(120_000) == [(read_to, 110_000, TTL_MS)], "as whoever restores the slot tells"
+    case.single.planner.release([0])
+    case.look(121_000, reads=False)
+    case.single.planner.restore(0, case.single.topic)
+    case.single.commit()
+    case.look(122_000, reads=False)
+    case.single.commit(move_marks=True)
+    assert told(123_000) == [(read_to, 113_000, TTL_MS)], "so does the mark of whoever has it now"
+    case.look(150_000, reads=True)
+    case.single.commit(move_marks=True)
+    assert told(190_000) == [], "until all of it is read"
+    case.alter(TTL_MS)
+    assert told(190_000) == [(150_000 - CONFIDENCE, 180_000, TTL_MS)]
 
 
 @pytest.mark.parametrize("gone", [True, False])
