@@ -10,7 +10,6 @@ import contextlib
 import logging
 import os
 import shlex
-import shutil
 import signal
 import sys
 import tempfile
@@ -189,9 +188,7 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
     root = str(Path(__file__).resolve().parent.parent)
     paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
-    if SparkSession.getActiveSession() is None and not _java_found():
-        # That of a wheel, or an error with all places that were looked at.
-        os.environ.update(find_java().spark_environment())
+    _choose_java()
     settings = session_settings(with_submitted(config, _submitted()))
     here = settings["spark.master"].startswith("local")
     if here:
@@ -420,9 +417,11 @@ def _filtering(descriptor: int) -> int:
     return into
 
 
-def _java_found() -> bool:
-    home = os.environ.get("JAVA_HOME")
-    return bool(home and (Path(home) / "bin" / "java").exists()) or shutil.which("java") is not None
+def _choose_java() -> None:
+    """For a JVM that is still to be started. Spark itself takes the first one that it comes to, of whatever release, and
+    refuses to start in one without a module that it does not need."""
+    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        os.environ.update(find_java().spark_environment())
 
 
 def tasks_done(session: SparkSession) -> str:

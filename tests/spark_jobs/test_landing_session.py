@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,8 +17,9 @@ from pyspark.sql import functions as F
 
 from connector.errors import LandingError
 from spark_jobs.java_objects import elements, hadoop_path, java_class
-from spark_jobs.session import needing_spark, session_settings
+from spark_jobs.session import needing_spark, session_settings, start_session
 from spark_jobs.stream import told
+from tests.jvm.test_jvm_java import fake_java
 
 
 class Refusing:
@@ -54,6 +56,25 @@ def test_a_jvm_of_somebody_else_that_does_not_answer_is_told(monkeypatch: pytest
     gone: Any = Refusing()
     with pytest.raises(LandingError, match="does not answer: Connection refused"), needing_spark(gone):
         pass
+
+
+@pytest.mark.parametrize(("version", "modules"), [("11", True), ("25", True), ("17", False)])
+def test_spark_is_started_in_a_java_that_it_runs_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, modules: bool
+) -> None:
+    """The first one that there was was taken, whatever its release, though a wheel had brought another one; and who had
+    named a small one was told of a module that is not found."""
+    named = fake_java(tmp_path / "named", version, modules=modules)
+    monkeypatch.setenv("JAVA_HOME", str(named))
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+
+    def started(settings: object) -> None:
+        raise OSError(f"in {os.environ['JAVA_HOME']}")
+
+    monkeypatch.setattr("spark_jobs.session._start_jvm", started)
+    with pytest.raises(LandingError, match="Spark did not start: in ") as caught:
+        start_session({"warehouse": str(tmp_path), "spark.jars": "", "spark.master": "local[1]"})
+    assert f"in {named}" not in str(caught.value)
 
 
 @pytest.mark.spark
