@@ -418,8 +418,8 @@ def _filtering(descriptor: int) -> int:
 
 
 def _choose_java() -> None:
-    """For a JVM that is still to be started. Spark itself takes the first one that it comes to, of whatever release, and
-    refuses to start in one without a module that it does not need."""
+    """For a JVM that is still to be started. Spark takes the first one that it comes to, of whatever release, and does
+    not start in one without a module that it can do without."""
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         os.environ.update(find_java().spark_environment())
 
