@@ -6,7 +6,7 @@ from connector.source.added_again import ask_all
 from connector.source.background import GRACE_SECONDS, Background, Failing, Purpose, Task, explained, instant
 from connector.source.base_rows import BaseQuery, TokenRange, base_query, dealt, read_keys, ring_tokens, token_ranges
 from connector.source.chores import ChoreDone, Chores
-from connector.source.connection import Connection, ServerClock
+from connector.source.connection import Connection
 from connector.source.consumer import Postponed
 from connector.source.datacenters import OF_ROWS, loose_datacenter
 from connector.source.descriptions import DescribedTable
@@ -19,6 +19,7 @@ from connector.source.phantom_rows import SecondLooks, scan
 from connector.source.read_changes import PATIENCE_SECONDS, ChangeReader
 from connector.source.reading import Reading
 from connector.source.schema_versions import describe_base, describe_table, describe_tables
+from connector.source.server_clock import ServerClock
 from connector.source.server_release import server_release
 from connector.source.settings import ConnectionSettings, ReadingSettings, SnapshotSettings
 from connector.source.snapshots import Snapshots

@@ -10,7 +10,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC
 from typing import Any
@@ -34,14 +34,13 @@ from connector.source.failures import NotReached, bracketed, translated
 from connector.source.hosts_in_turn import HostsInTurn
 from connector.source.pages import RawPage, raw_protocol_handler, raw_rows
 from connector.source.routing import HoldersFirst
+from connector.source.server_clock import ServerClock
 from connector.source.settings import ConnectionSettings
 
 log = logging.getLogger(__name__)
 
 PageCallback = Callable[[RawPage, bytes | None], None]
 ErrorCallback = Callable[[SourceError], None]
-
-SKEW_WARNING_MS = 1_000
 
 # What a server needs to tell its time, generously: an answer that took longer would say little about it anyway.
 CLOCK_SECONDS = 5.0
@@ -59,48 +58,6 @@ class _Socket(Cluster.connection_class):  # type: ignore[misc]
     """A connection to one node: the driver's own for this interpreter, whichever that is."""
 
     in_buffer_size = BYTES_AT_ONCE
-
-
-class ServerClock:
-    """The servers' time, as a lower bound, and what the one that is most ahead says.
-
-    A row is safe to read when *the servers* are past it by the confidence window. Each sample says: at the moment the
-    answer arrived, that server's clock stood at least here; of several servers the one that is most behind counts.
-    Without a sample the local clock serves.
-    """
-
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
-        self._monotonic = monotonic
-        self._wall = wall
-        self._bases: dict[str, float] = {}
-        self._warned = False
-
-    def sampled(self, host: str, server_ms: int) -> None:
-        self._bases[host] = server_ms - self._monotonic() * 1000
-        skew = self.skew_ms
-        if abs(skew) > SKEW_WARNING_MS and not self._warned:
-            self._warned = True
-            log.warning("this machine's clock is %+.1f s off the servers'; using the servers' clock", -skew / 1000)
-
-    def keep(self, hosts: Collection[str]) -> None:
-        """Forget the samples of servers that are gone: what theirs say now, nobody knows."""
-        self._bases = {host: base for host, base in self._bases.items() if host in hosts}
-
-    def now_ms(self) -> int:
-        if not self._bases:
-            return int(self._wall() * 1000)
-        return int(min(self._bases.values()) + self._monotonic() * 1000)
-
-    def latest_ms(self) -> int:
-        """By the clock that is most ahead: what was written until now has hardly a later time."""
-        if not self._bases:
-            return int(self._wall() * 1000)
-        return int(max(self._bases.values()) + self._monotonic() * 1000) + 1
-
-    @property
-    def skew_ms(self) -> float:
-        """Servers' time minus ours."""
-        return self.now_ms() - self._wall() * 1000
 
 
 class Connection:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -60,6 +61,13 @@ CLOCK_OF_ONE = Purpose(
     partial=True,
     steady=True,
     behind=SOURCE,
+)
+CLOCK_APART = Purpose(
+    "wrong clock",
+    "this node's clock is not as the others'",
+    "changes are delivered later by as much, which the lag does not show: the clock that is most behind counts",
+    holds=False,
+    partial=True,
 )
 ALIVE = Purpose(
     SOURCE,
@@ -128,6 +136,8 @@ class Watch:
         self._describing = Describing(planner, connection, settings, chores, tables, background, monotonic, lacks)
         self._clock = background.task(CLOCK)
         self._clocks: dict[str, Task] = {}
+        # How many looks in a row each clock was another than most.
+        self._apart = Counter[str]()
         self._nodes = background.task(NODES)
         self._alive = background.task(ALIVE)
         self._alive_due = 0.0
@@ -344,6 +354,7 @@ class Watch:
         present = {str(host.endpoint) for host in self._connection.hosts()}
         for host in self._clocks.keys() - present:
             self._clocks.pop(host).dismiss()
+            self._background.task(CLOCK_APART, host).dismiss()
         self._connection.clock.keep({str(host.endpoint) for host in self._connection.known_hosts()})
         for host in present - self._clocks.keys():
             self._clocks[host] = self._background.task(CLOCK_OF_ONE, host)
@@ -355,8 +366,23 @@ class Watch:
         else:
             self._nodes.worked()
 
+    def _look_at_their_times(self) -> None:
+        apart = self._connection.clock.apart()
+        self._apart = Counter({host: self._apart[host] + 1 for host in apart if host in self._clocks})
+        for host in self._clocks:
+            task = self._background.task(CLOCK_APART, host)
+            # When each was asked once more: a machine that stood still knows none of them.
+            if self._apart[host] > len(self._clocks):
+                ahead = apart[host]
+                task.failed(
+                    f"it is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} them; set it right (NTP)"
+                )
+            elif task.error is not None:
+                task.worked()
+
     def _sampled(self, asked: dict[str, Exception | None] | None, error: BaseException | None) -> None:
         self._sampling = False
+        self._look_at_their_times()
         answers = list((asked or {}).items())
         last = answers[-1][1] if answers else error
         if last is None:

@@ -11,11 +11,12 @@ import pytest
 
 from connector.config import load
 from connector.errors import RetriableSourceError, TableMissing
-from connector.source.connection import BYTES_AT_ONCE, Connection, ServerClock
+from connector.source.connection import BYTES_AT_ONCE, Connection
 from connector.source.descriptions import cdc_options
 from connector.source.failures import NotReached
 from connector.source.from_config import connection_settings, reading_settings
 from connector.source.read_changes import ChangeReader
+from connector.source.server_clock import ServerClock
 from connector.source.settings import ConnectionSettings
 from embedded.scylla.process import EmbeddedScylla
 from tests.config.files import CONNECTOR, WORKER
@@ -139,9 +140,24 @@ def test_the_clock_of_the_server_that_is_most_behind_counts(caplog: pytest.LogCa
     assert clock.now_ms() == 1_003_000
     assert clock.latest_ms() == 1_005_001
     assert len([record for record in caplog.records if "clock" in record.message]) == 1, "said once"
+    assert clock.apart() == {}
     monotonic[0] += 2.5
     wall[0] -= 500  # the local clock steps; the servers' does not
     assert clock.now_ms() == 1_005_500
+
+
+def test_the_clock_that_is_wrong_is_the_one_that_is_said_to_be(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ServerClock(lambda: 100.0, lambda: 1_000.0)
+    with caplog.at_level(logging.WARNING):
+        for host, told in (("a", 1_000_000), ("b", 400_000), ("c", 1_000_100)):
+            clock.sampled(host, told)
+    assert {host: round(seconds) for host, seconds in clock.apart().items()} == {"b": -600}
+    assert caplog.messages == [], "this machine's is as those of others"
+    clock.sampled("b", 1_000_000)
+    assert clock.apart() == {}
+    alone = ServerClock(lambda: 100.0, lambda: 1_000.0)
+    alone.sampled("a", 400_000)
+    assert alone.apart() == {}, "nobody waits for another's time"
 
 
 class Told(Connection):

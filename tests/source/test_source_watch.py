@@ -250,7 +250,7 @@ def test_errors_of_the_drivers_insides_fail_and_end_nothing(
     assert watched.planner.tables[watched.table].failure is None, "it says nothing about the table"
 
 
-def test_one_server_of_three_that_refuses() -> None:
+def test_one_server_of_three_that_refuses_or_has_another_time(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Double(nodes=3, ring_delay=0)
     with server:
         cluster = server.cluster()
@@ -264,6 +264,16 @@ def test_one_server_of_three_that_refuses() -> None:
             assert (clock.partial, clock.holds) == (True, False)
             assert clock.about in clock.error
             server.admin.clear_faults()
+            watched.run(60)
+            assert watched.background.failing() == []
+            clocks, wrong = watched.connection.clock, clock.about
+            with monkeypatch.context() as patch:
+                told = clocks.sampled
+                patch.setattr(clocks, "sampled", lambda host, ms: told(host, ms - 600_000 * (host == wrong)))
+                watched.run(120)
+                [apart] = watched.failing("wrong clock")
+                assert (apart.about, apart.partial, apart.holds) == (wrong, True, False)
+                assert apart.error == "it is 600 s behind them; set it right (NTP)"
             watched.run(60)
             assert watched.background.failing() == []
         finally:
