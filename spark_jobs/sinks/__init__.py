@@ -5,6 +5,7 @@ In: the configured format. Out: a ``Sink``, and a ``Publisher`` where the format
 
 from __future__ import annotations
 
+from spark_jobs.sinks.columns import new_columns
 from spark_jobs.sinks.formats import DEFAULT, FORMATS, table_format
 from spark_jobs.sinks.sink import LostRaceError, Publisher, Sink, TableFormat, replace_made
 
@@ -15,6 +16,7 @@ __all__ = [
     "Publisher",
     "Sink",
     "TableFormat",
+    "new_columns",
     "replace_made",
     "table_format",
 ]

@@ -22,6 +22,7 @@ from pyspark.sql.types import ArrayType, ByteType, DataType, IntegerType, MapTyp
 from connector.errors import LandingError
 from spark_jobs.java_objects import java_class
 from spark_jobs.model import quoted
+from spark_jobs.sinks.columns import new_columns
 from spark_jobs.sinks.iceberg import OWN, IcebergSink, MovedError
 from spark_jobs.sinks.sink import (
     NOT_OURS,
@@ -148,11 +149,11 @@ class IcebergPublisher:
         """Whether it has the wanted columns, perhaps by now. A table that is replaced by another one ends the streams
         of its readers, and forgets of which snapshot the next one was made: only where a column gets another type, or
         files are laid out by one that goes, it has to be. One that nothing was written to has neither."""
-        before, after = _kinds(there), _kinds(wanted)
-        loaded = self._sink.loaded(table)
-        if loaded.currentSnapshot() is None or any(after.get(name, kind) != kind for name, kind in before.items()):
+        stay = StructType([field for field in there if field.name in wanted.names])
+        gone = [name for name in there.names if name not in wanted.names]
+        new, loaded = new_columns(stay, wanted), self._sink.loaded(table)
+        if new is None or loaded.currentSnapshot() is None:
             return False
-        gone = [name for name in before if name not in after]
         if gone and (loaded.spec().isPartitioned() or loaded.sortOrder().isSorted()):
             return False
 
@@ -163,8 +164,8 @@ class IcebergPublisher:
         if gone:
             self._sink.changed(table, without)
         # Rows that are there have none of what is new.
-        if new := [StructField(each.name, each.dataType) for each in wanted if each.name not in before]:
-            self.widen(table, StructType(new))
+        if new.fields:
+            self.widen(table, new)
         return True
 
     def _check_own(self, table: str, there: StructType | None) -> None:
@@ -182,8 +183,9 @@ class IcebergPublisher:
 
     def widen(self, table: str, columns: StructType) -> None:
         types = java_class(self.session, "org.apache.spark.sql.types.DataType")
-        added = types.fromJson(self.stored(columns).json()).toDDL()
-        self._sink.changed(table, lambda: self.session.sql(f"ALTER TABLE {self.relation(table)} ADD COLUMNS ({added})"))
+        schemas = java_class(self.session, "org.apache.iceberg.spark.SparkSchemaUtil")
+        added = schemas.convert(types.fromJson(self.stored(columns).json()).asNullable())
+        self._sink.changed(table, lambda: self._sink.loaded(table).updateSchema().unionByNameWith(added).commit())
 
     def merge(
         self,
@@ -335,10 +337,6 @@ def _note_of(snapshot: Any) -> Mapping[str, Any] | None:
 def _turn_of(found: tuple[int, Mapping[str, Any]] | None) -> int:
     turn = None if found is None else found[1].get(_TURN)
     return turn if isinstance(turn, int) else 0
-
-
-def _kinds(schema: StructType) -> dict[str, str]:
-    return {field.name: field.dataType.simpleString() for field in schema}
 
 
 def _wide(kind: DataType) -> DataType:

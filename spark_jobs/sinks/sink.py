@@ -122,7 +122,7 @@ class Publisher(Protocol):
         bounds."""
 
     def widen(self, table: str, columns: StructType) -> None:
-        """Adds columns."""
+        """Adds columns, and further fields to those that are there."""
 
     def merge(
         self,

@@ -32,7 +32,7 @@ from spark_jobs.model import (
     present,
     quoted,
 )
-from spark_jobs.sinks import Publisher
+from spark_jobs.sinks import Publisher, new_columns
 from spark_jobs.tables.checkpoints import checkpointed
 from spark_jobs.tables.landed_table import SESSION_CATALOG, LandedTable, Restored
 from spark_jobs.tables.notes import Known, Offsets
@@ -197,7 +197,7 @@ class PublishedTable:
         if stand is None or not stand.is_of(known):
             return None
         there = self._schema()
-        return None if there is None else _new_columns(there, self._wanted(known))
+        return None if there is None else new_columns(there, self._wanted(known))
 
     def _wanted(self, known: Known) -> StructType:
         """The columns that it shall have. They follow from what is known; only to ask Spark for them takes long."""
@@ -267,7 +267,7 @@ class PublishedTable:
         """Makes it what has landed by the rows that differ, all of them looked at, so that who follows its changes is
         told no others; False where it has other columns, or rows that their keys do not tell apart."""
         there = self.publisher.schema(self.name)
-        added = None if there is None else _new_columns(there, wanted)
+        added = None if there is None else new_columns(there, wanted)
         if added is None or added.fields or self._has_twins(layout):
             return False
         # What comes between this look and the commit is found by the next one.
@@ -425,15 +425,6 @@ def _is_indexed(key: Key) -> bool:
 
 def _type_of(layout: Layout, name: str) -> CqlType:
     return next(column.type for column in layout.definition.columns if column.name == name)
-
-
-def _new_columns(there: StructType, wanted: StructType) -> StructType | None:
-    """The columns that are to be added; None where that is not all."""
-    kinds = {field.name: field.dataType.simpleString() for field in wanted}
-    if any(kinds.get(field.name) != field.dataType.simpleString() for field in there):
-        return None
-    known = set(there.names)
-    return StructType([field for field in wanted if field.name not in known])
 
 
 def _dropped(layout: Layout) -> tuple[tuple[str, int], ...]:

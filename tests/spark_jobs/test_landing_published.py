@@ -12,7 +12,7 @@ import pyarrow
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from connector.errors import LandingError
 from connector.values import parse_type
@@ -202,14 +202,20 @@ def test_many_changes_are_published_as_few_are(spark: SparkSession, way: Way, mo
 
 def test_other_columns_and_another_table_are_published_too(spark: SparkSession, way: Way) -> None:
     readers = Readers(way)
-    produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "v": cell("a")}))])
+    point = f"{TABLE}; u regular frozen<point>"
+    way.schema(schema_record("ks", "t", point, version="1 as well", types={"point": [["x", "int"]]}))
+    produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "v": cell("a"), "u": cell({"x": 7})}))])
     produce(way.servers, [(way.data, merged(1000, 2, 2, v="gone"))])
     way.land(spark)
-    way.schema(schema_record("ks", "t", f"{TABLE}; n regular int", version="2"))
+    types = {"point": [["x", "int"], ["y", "int"]]}
+    way.schema(schema_record("ks", "t", f"{point}; n regular int", version="2", types=types))
     produce(way.servers, [(way.data, merged(1001, 1, 1, n=5))])
     way.land(spark)
-    assert dict(zip(readers.table.schema().to_arrow().names, readers.rows()[0]))["n"] == 5
-    dropped = [{"name": "v", "type": "text", "dropped_us": 1500}]
+    row = dict(zip(readers.table.schema().to_arrow().names, readers.rows()[0]))
+    assert (row["n"], row["u"]) == (5, {"x": 7, "y": None})
+    anew = [commit for commit in readers.table.history() if commit["operationParameters"].get("mode") == "Overwrite"]
+    assert [commit["version"] for commit in anew] == [0], "a user type that got a field makes no other table"
+    dropped = [{"name": "v", "type": "text", "dropped_us": 1500}, {"name": "u", "type": "point", "dropped_us": 1500}]
     narrow = TABLE.replace("; v regular text", "") + "; n regular int"
     way.schema(schema_record("ks", "t", narrow, version="3", dropped=dropped))
     way.land(spark)
@@ -291,22 +297,26 @@ def _iceberg_table(path: str) -> StaticTable:
 
 
 def _iceberg_rows(path: str) -> list[tuple[Any, ...]]:
-    """By PyIceberg."""
+    """By PyIceberg; ``u`` is a user type."""
     read = read_elsewhere(path, "iceberg").to_pylist(maps_as_pydicts="strict")
-    return sorted((tuple(row.values()) for row in read), key=repr)
+    rows = [{**row, "u": Row(**row["u"])} if row.get("u") else row for row in read]
+    return sorted((tuple(row.values()) for row in rows), key=repr)
 
 
 def test_iceberg_tables_are_published_and_read_without_spark(spark: SparkSession, way: Way) -> None:
     way.config["sink"] = "iceberg"
-    way.schema(schema_record("ks", "t", f"{TABLE}; n regular tinyint", version="2"))
+    table = f"{TABLE}; n regular tinyint; u regular frozen<point>"
+    types = {"point": [["x", "int"]]}
+    way.schema(schema_record("ks", "t", table, version="2", types=types))
     path = f"{way.config['warehouse']}/ks/t"
     delta = {"mode": "modify", "elements": [{"key": "k", "value": 1}]}
-    cells = {"v": cell("a"), "m": cell(delta), "n": cell(5)}
+    cells = {"v": cell("a"), "m": cell(delta), "n": cell(5), "u": cell({"x": 7})}
     rows = [change("c", 1000, {"pk": pk, "ck": 1, **cells}) for pk in range(4)]
     produce(way.servers, [(way.data, value) for value in rows])
     way.land(spark)
     assert _iceberg_rows(path) == way.rows(spark) and len(way.rows(spark)) == 4
-    way.schema(schema_record("ks", "t", f"{TABLE}; n regular tinyint; w regular frozen<list<smallint>>", version="3"))
+    types["point"].append(["y", "text"])
+    way.schema(schema_record("ks", "t", f"{table}; w regular frozen<list<smallint>>", version="3", types=types))
     changes = [
         merged(2000, 1, 1, v="new", w=[1, 2]),
         change("d", 2000, {"pk": 3, "ck": 1}),
@@ -317,6 +327,8 @@ def test_iceberg_tables_are_published_and_read_without_spark(spark: SparkSession
     produce(way.servers, [(way.data, changes[0])])
     way.land(spark)
     assert _iceberg_rows(path) == way.rows(spark)
+    first_of_all = [each for each in _iceberg_table(path).snapshots() if each.parent_snapshot_id is None]
+    assert len(first_of_all) == 1, "a user type that got a field makes no other table"
     published, known, stand = _published(spark, way)
     publisher = published.publisher
     assert published.differences(known, stand) == 0
@@ -333,7 +345,7 @@ def test_iceberg_tables_are_published_and_read_without_spark(spark: SparkSession
     before = _iceberg_table(path).current_snapshot()
     assert before is not None
     dropped = [{"name": "w", "type": "frozen<list<smallint>>", "dropped_us": 2500}]
-    way.schema(schema_record("ks", "t", f"{TABLE}; n regular tinyint", version="4", dropped=dropped))
+    way.schema(schema_record("ks", "t", table, version="4", dropped=dropped, types=types))
     produce(way.servers, [(way.data, merged(3000, 1, 1, v="newer"))])
     way.land(spark)
     assert _iceberg_rows(path) == way.rows(spark)
@@ -346,7 +358,8 @@ def test_iceberg_tables_are_published_and_read_without_spark(spark: SparkSession
     publisher.session.catalog.dropTempView(told)
     assert [tuple(row) for row in changes] == [(1, "newer", "UPDATE_AFTER"), (1, "new", "UPDATE_BEFORE")]
     dropped.append({"name": "n", "type": "tinyint", "dropped_us": 3500})
-    way.schema(schema_record("ks", "t", f"{TABLE}; n regular text", version="5", dropped=dropped))
+    table = table.replace("tinyint", "text")
+    way.schema(schema_record("ks", "t", table, version="5", dropped=dropped, types=types))
     way.land(spark)
     assert _iceberg_rows(path) == way.rows(spark)
     assert modes.items() <= _iceberg_table(path).properties.items(), "what users have chosen stays"
