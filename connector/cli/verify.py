@@ -45,6 +45,7 @@ class Verify:
             narration.say("Starting Spark …")
             session = start_session(settings.session_config())
             narration.details = lambda: tasks_done(session)
+            narration.say("Comparing with the source …")
             with needing_spark(session):
                 verdicts = verify(session, settings, source.access, tables, limits, narration.say)
         output.result(as_json(verdicts), as_text(verdicts))

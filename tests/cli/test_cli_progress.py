@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import logging
@@ -12,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from connector.cli.configuration import load_configuration
-from connector.cli.main import _parser
+from connector.cli.main import _parser, run
 from connector.cli.narration import Narration
 from connector.cli.output import ConsoleOutput, JsonOutput
 from connector.cli.read import QUIET_SECONDS, _Quiet
@@ -29,6 +30,25 @@ def test_silent_work_is_told_with_how_far_it_is(output: Any, caplog: pytest.LogC
         spoken = until(lambda: [line for line in caplog.messages if not line.startswith("working")], 90, "a word")
     assert spoken[0].startswith("shop.orders: reading the source: for ") and spoken[0].endswith("3 of 8 tasks done")
     assert not [thread for thread in threading.enumerate() if thread.name == "narration"]
+
+
+def test_verify_that_compares_does_not_say_that_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A comparison of large tables takes hours, and says nothing else before the first rows differ."""
+    landing = {"name": "l", "bootstrap.servers": "h:1", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "/w"}
+    (tmp_path / "landing.json").write_text(json.dumps({**landing, "spark.jars": "none"}))
+    said: list[str] = []
+
+    def compared(*_: Any) -> list[Any]:
+        said.extend(capsys.readouterr().out.splitlines())
+        return []
+
+    monkeypatch.setattr("spark_jobs.session.start_session", lambda _: None)
+    monkeypatch.setattr("spark_jobs.session.needing_spark", contextlib.nullcontext)
+    monkeypatch.setattr("spark_jobs.verify.verify", compared)
+    assert run(["verify", str(tmp_path / "landing.json"), "--scylla", "127.0.0.1:1"]) == 0
+    assert said == ["Starting Spark …", "Comparing with the source …"]
 
 
 def test_reading_says_how_far_it_is_while_there_is_nothing_to_print(caplog: pytest.LogCaptureFixture) -> None:
