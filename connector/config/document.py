@@ -20,6 +20,7 @@ from connector.errors import Problem
 from connector.secrets import MASK
 
 REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}]*)\}")
+_REMARK = re.compile(r"_|//|#|comments?\Z", re.IGNORECASE)
 #: What these say becomes the name of a topic, a group or a table, and is read there by everybody. It is found in every
 #: line about them, which would say nothing with a reference in its place.
 PUBLIC_NAMES = frozenset(
@@ -190,6 +191,9 @@ def _unwrap(document: Document, content: Mapping[str, Any]) -> dict[str, Any]:
 
 def _report_repeated(document: Document, content: Mapping[str, Any]) -> None:
     for name in getattr(content, "repeated", ()):
+        # JSON has no comments: people write them as members, which Kafka Connect does not look at.
+        if _REMARK.match(name):
+            continue
         document.problems.append(Problem(name, "Is given twice", file=document.file))
 
 

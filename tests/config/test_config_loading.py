@@ -95,6 +95,8 @@ def test_a_property_given_twice(tmp_path: Path) -> None:
     assert [(one.property, one.problem) for one in validate(path, WORKER, {})] == [("topic.prefix", "Is given twice")]
     path.write_text(text[:-1] + ', "topic.prefix": "shop"}')
     assert not validate(path, WORKER, {}), "twice the same, as in Kafka Connect"
+    path.write_text(text[:-1] + ', "_comment": "of old", "//": "a", "_comment": "of new", "//": "b"}')
+    assert not validate(path, WORKER, {}), "remarks, which are no properties"
 
 
 def test_a_value_that_is_an_object() -> None:

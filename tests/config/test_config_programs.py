@@ -400,6 +400,46 @@ def test_a_dollar_alone_is_one(tmp_path: Path) -> None:
     assert document.texts["x"] == "5$ $x $/ ${a:b}"
 
 
+BROKEN = {
+    "behind a": ('{"name": "x", "config": {"connector.class": "C", "a": "1" "b": "2"}}', "Expecting ',' delimiter"),
+    "behind b": ('{"connector.class": "C", "b": "1",}', "a comma with nothing behind it"),
+    "behind c": ('{"name": "x", "config": {"connector.class": "C", "c": "1"},}', "a comma with nothing behind it"),
+    "behind d": ('{"d": 4, // four\n"connector.class": "C"}', "a comment"),
+}
+GOOD = 'curl h/connectors/good/config -d \'{"connector.class": "C"}\'\n'
+
+
+@pytest.mark.parametrize("name", ["post.sh", "page.md", "requests.http"])
+@pytest.mark.parametrize(("place", "broken"), BROKEN.items(), ids=BROKEN)
+def test_a_connector_in_what_is_no_json_is_not_passed_over(
+    tmp_path: Path, name: str, place: str, broken: tuple[str, str]
+) -> None:
+    posted, said = broken
+    script = f"curl h/connectors -d '{posted}'\n"
+    for text, wanted in ((script, [["C"]]), (GOOD + script, [[], ["C"]]), (script + GOOD, [["C"], []])):
+        documents = read(tmp_path, name, text)
+        told = [[each.problem for each in document.problems] for document in documents]
+        assert told == [[f"Is not JSON: {said} {place}"] if each else [] for each in wanted]
+        assert [document.texts["connector.class"] for document in documents] == ["C"] * len(wanted)
+
+
+def test_what_no_connector_is_in_may_be_no_json(tmp_path: Path) -> None:
+    (document,) = read(tmp_path, "post.sh", 'cat <<E\n{"some": thing, "other": 1,}\nE\n' + GOOD)
+    assert (document.texts["name"], document.problems) == ("good", [])
+
+
+def test_a_script_says_what_its_json_has_twice(tmp_path: Path) -> None:
+    posted = '{"name": "x", "config": {"connector.class": "C", "a": "1", "b": "2", "a": "1", "b": "3"}}'
+    (document,) = read(tmp_path, "post.sh", f"curl h/connectors -d '{posted}'\n")
+    assert [(each.property, each.problem) for each in document.problems] == [("b", "Is given twice")]
+
+
+def test_a_page_that_shows_a_properties_file_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("# Start\n\n```\nname = x\nconnector.class = C\n```\n")
+    (problem,) = validate(tmp_path / "page.md", WORKER, {})
+    assert "a file of their own: .properties" in str(problem.suggestion)
+
+
 def test_a_script_that_posts_a_file_names_it(tmp_path: Path) -> None:
     (tmp_path / "create.sh").write_text("curl -X POST --data @connectors/orders.json http://c:8083/connectors\n")
     (problem,) = validate(tmp_path / "create.sh", WORKER, {})

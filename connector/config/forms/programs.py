@@ -5,6 +5,7 @@ In: the text of a file, and what it is. Out: the configurations in it, or a prob
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -44,11 +45,12 @@ def configurations_of(
         found = posted_connectors(text, environ)
         found += workers_in_containers(text, ScriptVariables(text, environ), folder)
         files = ", ".join(posted_files(text))
-        hint = (
-            f"give what it posts: {files}"
-            if files
-            else "curl -d '{…}' with a connector.class, or docker run -e CONNECT_…"
-        )
+        if files:
+            hint = f"give what it posts: {files}"
+        elif re.search(r"^[ \t]*connector\.class[ \t]*[=:]", text, re.MULTILINE):
+            hint = "give the lines with its connector.class in a file of their own: .properties or .yaml"
+        else:
+            hint = "curl -d '{…}' with a connector.class, or docker run -e CONNECT_…"
     return found, [] if found else [
         Problem(form, "Holds no connector and no worker that can be read", None, hint, file)
     ]

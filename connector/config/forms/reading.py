@@ -19,6 +19,7 @@ from typing import Any, Literal
 from connector.config.contents import file_content, why_unreadable
 from connector.config.environment import variables_of, worker_properties
 from connector.config.forms.containers import unwrapped
+from connector.config.forms.no_json import no_json
 from connector.config.forms.repeated import repeated_pairs
 from connector.config.forms.templates import template_hint
 from connector.config.forms.wrapped import Wrapped
@@ -137,34 +138,17 @@ def _json(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
         if Path(file).suffix.lower() in _PROGRAMS:
             hint = "give the JSON that it posts to Kafka Connect; of a shell's script it is read"
             return [], [Problem("file", "Is a program, and only running it tells what it posts", None, hint, file)]
-        said, advice = _no_json(text, error)
-        return [], [Problem("JSON", f"Is not JSON: {said}", None, advice or template_hint(text), file)]
+        if not text.strip():
+            return [], [Problem("JSON", "Is not JSON: it is empty", None, template_hint(text), file)]
+        wrong = no_json(error)
+        return [], [
+            Problem("JSON", f"Is not JSON: {wrong.at_its_line()}", None, wrong.hint or template_hint(text), file)
+        ]
     except UnicodeEncodeError:
         return [], [Problem("JSON", "Holds a text that is none: half of a \\u pair (\\ud800 to \\udfff)", file=file)]
     except RecursionError:
         return [], [Problem("JSON", "Is not JSON that can be read: nested too deeply", file=file)]
     return [found], []
-
-
-def _no_json(text: str, error: json.JSONDecodeError) -> tuple[str, str | None]:
-    """What is wrong and where, and what to do where it is what people write who take it for JSON."""
-    if not text.strip():
-        return "it is empty", None
-    before, rest = text[: error.pos].rstrip(), text[error.pos :].lstrip(" \t\r\n,")
-    # Python 3.13 points at the comma, older ones behind it.
-    at_comma = text[error.pos : error.pos + 1] == "," and not before.endswith(("{", "["))
-    said, hint, place = error.msg, None, error.pos
-    if rest.startswith(("//", "/*", "#")):
-        said, hint = "a comment", "JSON has none: leave it out, YAML takes those that begin with #"
-        place = len(text) - len(rest)
-    elif rest[:1] in ("}", "]") and (at_comma or before.endswith(",")):
-        said, hint, place = "a comma with nothing behind it", "leave it out", text.rindex(",", 0, error.pos + 1)
-    elif rest.startswith("'"):
-        said, hint = "a text in single quotes", "JSON has double ones"
-    elif error.msg == "Extra data":
-        said, hint = "something behind its end", "a file for each of several configurations"
-    line, column = text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place)
-    return f"{said} at line {line}, column {column}", hint
 
 
 def _yaml(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:

@@ -1,7 +1,8 @@
 """Connectors in scripts that post them to Kafka Connect: the JSON in a line of `curl`, or in what `<<EOF` begins.
 
 In: the text of a script, and its variables. Out: the configurations in it; variables that it does not set itself are
-references, and what only running it tells is a problem. And the files that it posts instead.
+references, and what only running it tells is a problem, as is a connector in what is no JSON. And the files that it
+posts instead.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import Any
 
 from connector.config.forms.json_makers import with_json_written_out
 from connector.config.forms.loops import unrolled
+from connector.config.forms.no_json import no_json
 from connector.config.forms.posted_names import posted_name
+from connector.config.forms.repeated import Repeated, repeated_pairs
 from connector.config.forms.script_variables import MADE, ScriptVariables
 from connector.config.forms.shell_words import KnownByRunning, OfARound, with_variables
 from connector.config.forms.wrapped import Wrapped
@@ -40,8 +43,11 @@ _ESCAPE = re.compile(r"\\([\"\\$`])")
 #: Outside of quotes: a quote has a backslash of its own there.
 _ESCAPED = re.compile(r"\\([\\$`\n])")
 _REFERENCE = re.compile(r"\$\{env:(\w+)\}")
+_CONFIG_OF = re.compile(r"\"config\"\s*:\s*\Z")
+_CLASS = re.compile(r"\"connector\.class\\?\"\s*:\s*\\?\"([^\"\\\n]*)")
 #: More beginnings of JSON than any script has: each may have to be read to the end.
 _MOST_TRIED = 2_000
+_JSON = json.JSONDecoder(object_pairs_hook=repeated_pairs)
 #: Stand for a dollar that is none of the shell's, and for what only running the script tells.
 DOLLAR, MADE_BY_RUNNING = "\ue000", "\ue001"
 #: A number that is a variable, as Kafka Connect takes texts as well.
@@ -61,8 +67,9 @@ def posted_connectors(text: str, environ: Mapping[str, str]) -> list[Wrapped]:
     text = with_json_written_out(unrolled(text, environ))
     text = _LEAVES.sub(_Leaving(ScriptVariables(text, environ)), text)
     text = _BARE.sub(r"\1\2\1\3\1", text.replace(r"'\''", "'"))
-    script, before = ScriptVariables(text, environ), 0
-    for each in _objects(text):
+    script, before, unread = ScriptVariables(text, environ), 0, list[_Unread]()
+    for each in _objects(text, unread):
+        found += _not_read(text, before, each.start, unread)
         config = each.value.get("config", each.value)
         if isinstance(config, Mapping) and "connector.class" in config:
             wrapped = Wrapped({})
@@ -71,11 +78,27 @@ def posted_connectors(text: str, environ: Mapping[str, str]) -> list[Wrapped]:
                 name = _posted_name(text, before, each, script, wrapped)
                 wrapped.content = {"name": name, "config": wrapped.content} if name else wrapped.content
                 wrapped.notes += _made("name", name, script, each.start)
+            wrapped.problems += [
+                _is_none(one) for one in unread[-1:] if one.start >= before and one.is_around(text, each)
+            ]
             wrapped.label = str(wrapped.content.get("name", config.get("name", "")))
             if not any(other.content == wrapped.content for other in found):
                 found.append(wrapped)
         before = each.end
-    return found
+    return [*found, *_not_read(text, before, len(text), unread)]
+
+
+def _not_read(text: str, start: int, end: int, unread: list[_Unread]) -> Iterator[Wrapped]:
+    """The connectors of this part of the text, in which no object can be read."""
+    for found in _CLASS.finditer(text, start, end):
+        around = [each for each in unread if start <= each.start < found.start()]
+        if around:
+            yield Wrapped({"connector.class": found[1]}, problems=[_is_none(around[-1])])
+
+
+def _is_none(unread: _Unread) -> Problem:
+    wrong = no_json(unread.error)
+    return Problem("JSON", f"Is not JSON: {wrong.behind_a_name()}", None, wrong.hint)
 
 
 def _posted_name(text: str, before: int, each: _Object, script: ScriptVariables, wrapped: Wrapped) -> str | None:
@@ -115,7 +138,20 @@ class _Object:
     expands: bool = field(default=False)
 
 
-def _objects(text: str) -> Iterator[_Object]:
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """What begins as JSON does and is none."""
+
+    start: int
+    error: json.JSONDecodeError
+
+    def is_around(self, text: str, inner: _Object) -> bool:
+        """Whether the configuration in it is read, and what is wrong stands behind that."""
+        goes_on = self.error.doc is text and inner.end <= self.error.pos
+        return goes_on and _CONFIG_OF.search(text, self.start, inner.start) is not None
+
+
+def _objects(text: str, unread: list[_Unread]) -> Iterator[_Object]:
     at = 0
     for _ in range(_MOST_TRIED):
         begin = _BEGIN.search(text, at)
@@ -125,7 +161,9 @@ def _objects(text: str) -> Iterator[_Object]:
         expanded = _expanded_by(before, begin.group())
         try:
             value, end = (expanded or _decoded)(text, start)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, json.JSONDecodeError):
+                unread.append(_Unread(start, error))
             at = start + 1
             continue
         yield _Object(start, end, value, expanded is not None)
@@ -143,7 +181,7 @@ def _expanded_by(before: str, begin: str) -> Callable[[str, int], tuple[dict[str
 
 
 def _decoded(text: str, start: int) -> tuple[dict[str, Any], int]:
-    value, end = json.JSONDecoder().raw_decode(text, start)
+    value, end = _JSON.raw_decode(text, start)
     return value, end
 
 
@@ -153,7 +191,7 @@ def _in_quotes(text: str, start: int) -> tuple[dict[str, Any], int]:
     end = len(text) if closing is None else closing.start()
     inner = text[start:end].replace("\\\n", "")
     inner = _ESCAPE.sub(lambda match: DOLLAR if match[1] == "$" else match[1], inner)
-    return json.loads(inner), end
+    return json.loads(inner, object_pairs_hook=repeated_pairs), end
 
 
 def _in_heredoc(text: str, start: int) -> tuple[dict[str, Any], int]:
@@ -182,7 +220,8 @@ def _unescaped(match: re.Match[str]) -> str:
 
 def _settled(posted: _Object, value: dict[str, Any], script: ScriptVariables, wrapped: Wrapped) -> dict[str, Any]:
     """As it is posted; without what only running the script tells, which is told."""
-    variables, found = script.at(posted.start), dict[str, Any]()
+    variables, found = script.at(posted.start), Repeated()
+    found.repeated = getattr(value, "repeated", ())
     for name, member in value.items():
         try:
             found[name] = (

@@ -1,0 +1,48 @@
+"""What is wrong with a text that is no JSON, in the words of those who write what they take for it.
+
+In: the error of Python's reader, which has the text. Out: what it is, what to do about it, and where it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+_NAME = re.compile(r"\"([^\"\\\n]{1,200})\\?\"\s*:")
+
+
+@dataclass(frozen=True, slots=True)
+class NoJson:
+    """``said`` and where, by its line or by what stands before it; ``hint``: what to do where that is known."""
+
+    text: str
+    said: str
+    hint: str | None
+    place: int
+
+    def at_its_line(self) -> str:
+        line, column = self.text.count("\n", 0, self.place) + 1, self.place - self.text.rfind("\n", 0, self.place)
+        return f"{self.said} at line {line}, column {column}"
+
+    def behind_a_name(self) -> str:
+        """For a text that another one was made of: its lines are not those that somebody has before them."""
+        *_, name = (None, *_NAME.finditer(self.text, 0, self.place))
+        return f"{self.said} at its beginning" if name is None else f"{self.said} behind {name[1]}"
+
+
+def no_json(error: json.JSONDecodeError) -> NoJson:
+    text = error.doc
+    before, rest = text[: error.pos].rstrip(), text[error.pos :].lstrip(" \t\r\n,")
+    # Python 3.13 points at the comma, older ones behind it.
+    at_comma = text[error.pos : error.pos + 1] == "," and not before.endswith(("{", "["))
+    if rest.startswith(("//", "/*", "#")):
+        hint = "JSON has none: leave it out, YAML takes those that begin with #"
+        return NoJson(text, "a comment", hint, len(text) - len(rest))
+    if rest[:1] in ("}", "]") and (at_comma or before.endswith(",")):
+        return NoJson(text, "a comma with nothing behind it", "leave it out", text.rindex(",", 0, error.pos + 1))
+    if rest.startswith("'"):
+        return NoJson(text, "a text in single quotes", "JSON has double ones", error.pos)
+    if error.msg == "Extra data":
+        return NoJson(text, "something behind its end", "a file for each of several configurations", error.pos)
+    return NoJson(text, error.msg, None, error.pos)
