@@ -21,16 +21,18 @@ MASK = "********"
 LEAST = 4
 #: Shorter ones count only as a whole word, longer ones wherever they appear.
 ANYWHERE = 8
-#: Words that our own messages are made of: masking them would hide the message and tell the password.
+#: Words that our own messages are made of, and names of classes in them: masking them would hide the message and tell
+#: the password.
 COMMON = frozenset(
     re.findall(
         r"[a-z]+",
         """
-        admin apache broker cassandra changes client config connect connector consumer default disabled enabled error
-        example failed false guest home host http https info json kafka key keyspace localhost login message name none
-        null offset offsets orders pass passwd password plain port producer public registry required root schema scylla
-        secret server shop source state status stream table test topic true unknown url user username value values
-        warning worker write
+        admin amazon apache avro broker cassandra changes client common config confluent connect connector consumer
+        converter converters debezium default disabled enabled error example failed false filter guest home host http
+        https info java json kafka key keyspace localhost login message name none null offset offsets orders pass
+        passwd password plain port producer public records registry required root schema scylla scylladb secret secrets
+        security server shop snapshot source state status storage stream table test token topic transforms true unknown
+        url user username value values warning worker write
         """,
     )
 )

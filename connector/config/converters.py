@@ -287,7 +287,7 @@ def converter_kind(class_name: str) -> ConverterKind:
     for refused, reason in _REFUSED.items():
         if short.lower() in (refused.lower(), refused.removesuffix("Converter").lower()):
             raise Invalid(f"{refused} is not supported: {reason}", SUPPORTED)
-    hint = did_you_mean(short, ("JsonConverter", "AvroConverter")) or SUPPORTED
+    hint = did_you_mean(short, ("JsonConverter", "AvroConverter", *map(_short, _PLAIN))) or SUPPORTED
     raise Invalid(f"Unknown converter {class_name.strip()!r}", hint)
 
 

@@ -78,6 +78,23 @@ def test_validate(
     clean(out, err)
 
 
+@pytest.mark.parametrize("password", ["confluent", "debezium", "Confluent"])
+def test_asterisks_do_not_tell_the_passwords_of_demos(
+    password: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names of classes are made of these words: a mask in one would say which password it stands for."""
+    classes = {
+        "value.converter": "io.confluent.connect.avro.Avro",
+        "transforms": "x",
+        "transforms.x.type": "io.debezium.transforms.X",
+    }
+    given = {**CONNECTOR, **classes, "scylla.user": "u", "scylla.password": password}
+    assert run(["validate", written(folder, given, "c.json"), "--offline"]) == 2
+    said = capsys.readouterr().err
+    assert classes["value.converter"] in said and classes["transforms.x.type"] in said
+    assert secrets.MASK not in said
+
+
 @pytest.mark.parametrize("command", ["land", "verify", "backfill", "maintain"])
 @pytest.mark.parametrize(("named", "given"), LANDING, ids=lambda given: given if isinstance(given, str) else "")
 def test_landing_files(

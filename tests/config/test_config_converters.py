@@ -117,6 +117,11 @@ def test_ids_of_schemas_stand_before_values_alone(side: str) -> None:
     assert found.suggestion == f"leave it out, or {package}.PrefixSchemaIdSerializer"
 
 
+def test_a_converter_of_somebody_elses_that_is_called_like_one_of_connects() -> None:
+    found = problem({"value.converter": "io.confluent.connect.replicator.util.ByteArrayConverter"})
+    assert found.suggestion == "did you mean ByteArrayConverter?"
+
+
 def test_options_of_the_other_converter_are_only_mentioned() -> None:
     notices = loaded({"value.converter": "json", "value.converter.schema.registry.url": "http://h"}).notices
     assert "no option of the JsonConverter" in notices[0]
