@@ -23,7 +23,8 @@ translate foreign errors into these at their border.
     │   └── FatalDeliveryError      e.g. authorisation failed, message too large
     │       ├── ClockSetBack            what this process commits would look older than what it has committed
     │       ├── ClockIsWrong            Kafka takes nothing of this machine, whose clock is hours away from others'
-    │       └── Stranded                a client reaches nobody any more, where a new one reaches somebody
+    │       ├── Stranded                a client reaches nobody any more, where a new one reaches somebody
+    │       └── LoginRefused            a Schema Registry, or who gives out tokens for it, refuses us
     ├── StillRunning            what asks for a connector's workers to have ended came too early: try again
     ├── LostClaim               the group took a slot away; nothing read for it may be delivered
     ├── PoisonRow               a log row (or batch) that can never be decoded or encoded
@@ -155,6 +156,10 @@ class ClockIsWrong(FatalDeliveryError):
 
 class Stranded(FatalDeliveryError):
     """A client of this process has lost all its brokers, and only another process has others."""
+
+
+class LoginRefused(FatalDeliveryError):
+    """A Schema Registry, or whoever gives out tokens for it, refuses what we log in with."""
 
 
 class LostClaim(CdcError):

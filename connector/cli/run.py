@@ -8,7 +8,7 @@ import logging
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from connector.cli.numbers import port, positive
 from connector.cli.output import Output
 from connector.cli.quick_imports import quick_imports, without_numpy
 from connector.config import Configuration
-from connector.errors import ConfigurationError, Problem, UsageError
+from connector.errors import CdcError, ConfigurationError, Problem, UsageError
 from connector.own_python import module_command
 from connector.stop_signals import ENDING, on_signals
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from connector.worker.checks import Waiting
     from connector.worker.shared_state import SharedState
     from connector.worker.slots import Noted
+    from connector.worker.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +98,7 @@ class RunCommand:
             from connector.worker.order import WorkerOrder
             from connector.worker.own_login import OwnLogin
             from connector.worker.processes import Processes, process_id
+            from connector.worker.relogin import Relogin
             from connector.worker.renewal import Renewal
             from connector.worker.shared_state import SharedState
             from connector.worker.slots import positions_of_others
@@ -131,16 +133,18 @@ class RunCommand:
         steering = Steering(supervisor)
         shared = supervisor.shared = SharedState(worker, login.clients)
         stack.callback(shared.stop)
-        checks = partial(_checks, shared, supervisor.starts, supervisor.warnings)
+        renewal = Renewal(supervisor, load_again, threading.Lock())
+        checks = partial(_checks, shared, supervisor, lambda name: renewal.renewed(name, asked=False))
         connectors = None
         if by_api:
             load = partial(load_beside, worker=args.worker)
             connectors = Connectors(supervisor, shared, load, count, order, checks, positions_of_others, stop)
             renewal = connectors.renewal
-        else:
-            renewal = Renewal(supervisor, load_again, threading.Lock())
         login.start(renewal.renew_all)
         stack.callback(login.stop)
+        relogin = Relogin(supervisor, renewal, steering)
+        relogin.start()
+        stack.callback(relogin.stop)
         validate = partial(problems_of, worker=args.worker)
         cluster = ConnectCluster(
             supervisor, steering, shared, validate, worker, connectors, renewal.renew, login.clients
@@ -202,8 +206,8 @@ def _refuse_what_nobody_can_reach(args: argparse.Namespace) -> None:
 
 def _checks(
     shared: SharedState,
-    starts: dict[str, str | None],
-    warnings: dict[str, tuple[str, ...]],
+    supervisor: Supervisor,
+    renewed: Callable[[str], Configuration | None],
     configuration: Configuration,
     stop: threading.Event,
     waiting: Waiting,
@@ -214,12 +218,20 @@ def _checks(
     from connector.worker.slots import slots_by_marks
     from connector.worker.starting import name_of_start
 
-    found: list[str] = []
+    found, starts, name = list[str](), supervisor.starts, configuration.connector.name
+
+    def again(before: Configuration) -> Configuration:
+        nonlocal configuration
+        try:
+            configuration = renewed(name) or before
+        except CdcError as error:
+            log.warning("connector %s: goes on with what its references named before: %s", name, error)
+        return configuration
+
     try:
-        problems = wait_until_checked(configuration, stop, waiting, found)
+        problems = wait_until_checked(configuration, stop, waiting, found, again)
         if not problems:
             _wait_for_wishes(shared, stop, waiting)
-            name = configuration.connector.name
             if name not in starts and not stop.is_set():
                 starts[name] = name_of_start(configuration, stop, waiting)
         if problems or stop.is_set():
@@ -231,7 +243,7 @@ def _checks(
         return error.problems, None
     if lost is not None:
         log.warning("%s", lost)
-    warnings[configuration.connector.name] = (*found, *([] if lost is None else [lost]))
+    supervisor.warnings[name] = (*found, *([] if lost is None else [lost]))
     return problems, noted
 
 

@@ -36,6 +36,7 @@ from connector.config.loading import (
     load,
     load_connector,
 )
+from connector.config.login_digest import kafka_digest, login_digest
 from connector.config.migration import (
     Line,
     Migrated,
@@ -162,9 +163,11 @@ __all__ = [
     "integer",
     "is_secret_name",
     "is_worker_document",
+    "kafka_digest",
     "learn",
     "load",
     "load_connector",
+    "login_digest",
     "migrate_connector",
     "of",
     "of_another_connector",

@@ -33,6 +33,9 @@ from connector.errors import RetriableDeliveryError
 
 log = logging.getLogger("connector.kafka")
 
+# While a connection fails its client says so at least every half minute.
+SAYS_AGAIN_SECONDS = 40.0
+
 # A commit flushes and waits for no linger, so that lingering costs no latency; without it librdkafka's thread wakes up
 # for every handful of records and takes ten times as much of the processor.
 LINGER_MS = 50
@@ -159,10 +162,13 @@ class ConnectionHealth:
         self._lock = threading.Lock()
         self._error: str | None = None
         self._outages = self._failures = 0
+        self._refused: tuple[float, str] | None = None
 
     def failed(self, error: KafkaError) -> None:
         with self._lock:
             self._failures += 1
+            if _is_refusal(error):
+                self._refused = time.monotonic(), connection_cause(error)
             # "All brokers are down" follows the error that tells why.
             if error.code() != KafkaError._ALL_BROKERS_DOWN or self._error is None:
                 self._error = connection_cause(error)
@@ -185,6 +191,14 @@ class ConnectionHealth:
         with self._lock:
             return self._failures
 
+    @property
+    def refusal(self) -> str | None:
+        """That a login was refused, by either side, a short while ago."""
+        with self._lock:
+            if self._refused is None or time.monotonic() - self._refused[0] >= SAYS_AGAIN_SECONDS:
+                return None
+            return self._refused[1]
+
     def succeeded(self) -> None:
         with self._lock:
             self._error = None
@@ -193,6 +207,11 @@ class ConnectionHealth:
     def error(self) -> str | None:
         with self._lock:
             return self._error
+
+
+def _is_refusal(error: KafkaError) -> bool:
+    """Since TLS 1.3 a client hears only behind the handshake that its certificate is not taken."""
+    return error.code() in _REFUSALS or (error.code() == KafkaError._TRANSPORT and _TLS in error.str())
 
 
 def connection_cause(error: KafkaError) -> str:
@@ -211,6 +230,9 @@ def connection_cause(error: KafkaError) -> str:
 _PLACE = re.compile(r"(?:[a-z_]+://)?(?P<place>\S+?:\d+)(?:/\w+)?: (?P<text>.*)", re.DOTALL)
 _FAILED_TRANSACTION = re.compile(r".*Current transaction failed in state \w+: ")
 _REFUSED_TOPIC = re.compile(r'"(?P<topic>[^"]+)" \[\d+\] to transaction: Broker: Topic authorization failed')
+# A login of SASL, also that there is no token for it; a handshake of TLS; how the library of TLS begins what it says.
+_REFUSALS: Final = frozenset((KafkaError._AUTHENTICATION, KafkaError._SSL))
+_TLS: Final = "SSL routines:"
 # That somebody who was not there is still not there is no news.
 _STILL_AWAY = re.compile(r"Connect to \S+ failed|Failed to resolve")
 # What a client ends itself while something may be on its way. That it needs the configured addresses no more, now that

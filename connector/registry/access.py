@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import quote_plus, urlencode, urlsplit
 
 from connector.config import KeystoreError, OauthLogin, RegistryConfig, Secret, configured_context
-from connector.errors import ConfigurationError, FatalDeliveryError, Problem, RetriableDeliveryError
+from connector.errors import ConfigurationError, FatalDeliveryError, LoginRefused, Problem, RetriableDeliveryError
 from connector.registry.timely_http import Answer, ask
 
 _CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
@@ -103,7 +103,7 @@ class RegistryAccess:
         answer = _parsed(given.content)
         if status >= 300:
             said = ": ".join(str(answer[name])[:200] for name in ("error", "error_description") if name in answer)
-            raise FatalDeliveryError(
+            raise LoginRefused(
                 f"{_about(login)}: the login was refused: check bearer.auth.client.id, bearer.auth.client.secret and "
                 f"bearer.auth.scope ({said or f'HTTP {status}'})"
             )
@@ -130,7 +130,7 @@ class RegistryAccess:
             return ask(connection, "POST", path, urlencode(form), headers, _MOST_BYTES, TIMEOUT_SECONDS)
         except ssl.SSLCertVerificationError as error:
             text = f"{_about(login)}: its certificate is not trusted: {error.verify_message}"
-            raise FatalDeliveryError(text) from None
+            raise LoginRefused(text) from None
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise RetriableDeliveryError(f"{_about(login)} cannot be reached: {reason}") from None

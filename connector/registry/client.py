@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from connector.config import ConverterConfig, RegistryConfig
-from connector.errors import ConfigurationError, FatalDeliveryError, Problem, RetriableDeliveryError
+from connector.errors import ConfigurationError, FatalDeliveryError, LoginRefused, Problem, RetriableDeliveryError
 from connector.registry.access import TIMEOUT_SECONDS, TRANSIENT, RegistryAccess
 from connector.registry.same_bytes import difference
 from connector.registry.timely_http import Answer, ask
@@ -25,6 +25,9 @@ _MOST_BYTES = 16 * 2**20
 
 class _NotThere(FatalDeliveryError):
     """What was asked for."""
+
+
+_KINDS = {401: LoginRefused, 404: _NotThere}
 
 
 class SchemaRegistry:
@@ -159,7 +162,7 @@ class SchemaRegistry:
                 answer = self._exchange(method, path, body)
             except ssl.SSLCertVerificationError as error:
                 self._drop()
-                raise FatalDeliveryError(
+                raise LoginRefused(
                     f"{self._address()}: its certificate is not trusted: {error.verify_message}"
                 ) from None
             except ValueError as error:
@@ -241,7 +244,7 @@ class SchemaRegistry:
             404: "not found; with auto.register.schemas=false the schema must be registered beforehand",
             422: "the registry takes the schema for invalid",
         }
-        kind = _NotThere if answer.status == 404 else FatalDeliveryError
+        kind = _KINDS.get(answer.status, FatalDeliveryError)
         return kind(f"{self._address()}: {about}: {remedies.get(answer.status, 'refused')} ({reason})")
 
 

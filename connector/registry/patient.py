@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from functools import partial
 
 from connector.aside import aside
-from connector.errors import CdcError, RetriableDeliveryError
+from connector.errors import CdcError, LoginRefused, RetriableDeliveryError
 from connector.registry.client import SchemaRegistry
 
 # Of an answer that usually comes within milliseconds.
@@ -29,6 +29,8 @@ class PatientRegistry:
         self._asked: dict[Question, Future[int]] = {}
         #: Nobody waits again for those that were waited for in vain.
         self._slow: set[Question] = set()
+        #: What it says while it refuses the login.
+        self.refusal: str | None = None
 
     def id_for(self, subject: str, schema_json: str) -> int:
         question = (subject, schema_json)
@@ -39,12 +41,14 @@ class PatientRegistry:
             self._asked[question] = aside(partial(self._answer, question), "schema-registry")
         try:
             known = self._asked[question].result(0 if question in self._slow else PATIENCE_SECONDS)
-        except CdcError:
+        except CdcError as error:
+            self.refusal = str(error) if isinstance(error, LoginRefused) else None
             del self._asked[question]
             raise
         except TimeoutError:
             self._slow.add(question)
             raise RetriableDeliveryError(f"{self._make().address} has not answered for subject {subject} yet") from None
+        self.refusal = None
         self._slow.discard(question)
         self._ids[question] = known
         del self._asked[question]

@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
-from cassandra import ConsistencyLevel
+from cassandra import ConsistencyLevel, OperationTimedOut
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
 from cassandra.policies import (
@@ -33,6 +33,7 @@ from connector.source.datacenters import nobody_there
 from connector.source.failures import NotReached, bracketed, translated
 from connector.source.hosts_in_turn import HostsInTurn
 from connector.source.pages import RawPage, raw_protocol_handler, raw_rows
+from connector.source.persistent_cluster import PersistentCluster
 from connector.source.routing import HoldersFirst
 from connector.source.server_clock import ServerClock
 from connector.source.settings import ConnectionSettings
@@ -71,7 +72,8 @@ class Connection:
         self._clocks_in_turn = HostsInTurn(self, last=-1)
         self._lock = threading.Lock()
         self._prepared: dict[tuple[str, str], Any] = {}
-        self._opened: Cluster | None = None
+        self._opened: PersistentCluster | None = None
+        self._tried: PersistentCluster | None = None
         self._session: Session | None = None
         self.queries = 0
         #: What nodes have shown to know of tables, and since when; nobody forgets a schema.
@@ -82,7 +84,7 @@ class Connection:
         cluster = None
         try:
             # Names are resolved here.
-            cluster = _cluster(self.settings)
+            cluster = self._tried = _cluster(self.settings)
             # The driver would be content with the first node that it reaches. Nodes are asked one by one as soon as
             # this returns, and over TLS, or from afar, the others are not there yet.
             session = cluster.connect(wait_for_all_pools=True)
@@ -101,7 +103,7 @@ class Connection:
                     f"{doing}: a node answers, and none does at the address that it tells: {why}"
                 ) from None
             raise translated(error, doing) from None
-        self._opened = cluster
+        self._opened, cluster.lasts = cluster, True
         session.client_protocol_handler = raw_protocol_handler(self.scanner)
         self._session = session
 
@@ -111,7 +113,7 @@ class Connection:
         return _shown(self.settings)
 
     @property
-    def _cluster(self) -> Cluster:
+    def _cluster(self) -> PersistentCluster:
         assert self._opened is not None, "open() comes first"
         return self._opened
 
@@ -281,7 +283,14 @@ class Connection:
                     return
             else:
                 return
-        raise RetriableSourceError(_why(hosts[0].endpoint, patience)) from last
+        endpoint = hosts[0].endpoint
+        raise RetriableSourceError(_why(endpoint, patience, self._cluster.troubles.get(str(endpoint)))) from last
+
+    @property
+    def refusal(self) -> str | None:
+        """A node that refuses us as we log in, and what it says."""
+        found = None if self._tried is None else self._tried.refusal
+        return None if found is None else str(translated(found[1], bracketed(found[0])))
 
     def ask_a_clock(self) -> dict[str, Exception | None]:
         """One server in turn is asked for its time, and where it does not tell it, the next; who said what."""
@@ -320,7 +329,7 @@ class Connection:
         self.clock.sampled(str(host.endpoint), round(moment.timestamp() * 1000) if moment.tzinfo else _epoch_ms(moment))
 
 
-def _not_ignored(cluster: Cluster) -> list[Any]:
+def _not_ignored(cluster: PersistentCluster) -> list[Any]:
     distance = cluster.profile_manager.distance
     return [host for host in cluster.metadata.all_hosts() if distance(host) != HostDistance.IGNORED]
 
@@ -332,13 +341,16 @@ def _datacenters(hosts: Iterable[Any]) -> set[str]:
 _EMPTY = RawPage((), (), ())
 
 
-def _why(endpoint: Any, patience: float) -> str:
-    """Why a node does not answer; the driver only says that it gave up on it."""
+def _why(endpoint: Any, patience: float, trouble: BaseException | None = None) -> str:
+    """Why a node does not answer; the driver only says that it gave up on it. ``trouble``: what the newest attempt to
+    connect met."""
     place = bracketed(str(endpoint))
     try:
         socket.create_connection((endpoint.address, endpoint.port), patience).close()
     except OSError as error:
         return f"{place}: {(error.strerror or str(error)).lower()}"
+    if trouble is not None and not isinstance(trouble, OperationTimedOut):
+        return str(translated(trouble, place))
     return f"{place}: connections are accepted, but no query is answered"
 
 
@@ -359,7 +371,7 @@ def _shown(settings: ConnectionSettings) -> str:
     return ", ".join(bracketed(f"{host}:{port}") for host, port in settings.contact_points)
 
 
-def _cluster(settings: ConnectionSettings) -> Cluster:
+def _cluster(settings: ConnectionSettings) -> PersistentCluster:
     policy = DCAwareRoundRobinPolicy(settings.local_dc) if settings.local_dc else RoundRobinPolicy()
     profile = ExecutionProfile(
         load_balancing_policy=HoldersFirst(policy),
@@ -370,7 +382,7 @@ def _cluster(settings: ConnectionSettings) -> Cluster:
         row_factory=raw_rows,
     )
     auth = PlainTextAuthProvider(settings.user, settings.password) if settings.user is not None else None
-    return Cluster(
+    return PersistentCluster(
         connection_class=_Socket,
         contact_points=list(settings.contact_points),
         # The port of nodes that are only discovered: as the first contact point's.

@@ -51,6 +51,7 @@ from connector.source import (
     loose_datacenter,
 )
 from connector.table_name import TableName
+from connector.worker.refused_logins import login_attempts
 from connector.worker.settings import kafka_clients, topic_specs
 from connector.worker.slots import marks_now, slots_by_marks
 
@@ -69,13 +70,14 @@ KAFKA_SECONDS = 20.0
 @dataclass(slots=True)
 class Findings:
     """``missing``: tables that are not there, or have no CDC. ``unreachable``: nobody answered, so nothing is known.
-    ``awaited``: some table's records wait until it is mended, and others go on. ``warnings``: true, but no reason to
-    refuse."""
+    ``awaited``: some table's records wait until it is mended, and others go on. ``refused``: the login was, by one that
+    is ``unreachable`` for it. ``warnings``: true, but no reason to refuse."""
 
     problems: list[Problem] = field(default_factory=list)
     missing: dict[TableName, Problem] = field(default_factory=dict)
     unreachable: list[Problem] = field(default_factory=list)
     awaited: list[Problem] = field(default_factory=list)
+    refused: bool = False
     warnings: list[str] = field(default_factory=list)
 
 
@@ -108,11 +110,16 @@ def _of_positions(configuration: Configuration, wrong: Container[str]) -> Sequen
 
 
 def wait_until_checked(
-    configuration: Configuration, stop: threading.Event, waiting: Waiting, warnings: list[str] | None = None
+    configuration: Configuration,
+    stop: threading.Event,
+    waiting: Waiting,
+    warnings: list[str] | None = None,
+    again: Callable[[Configuration], Configuration] = lambda before: before,
 ) -> Sequence[Problem]:
     """For `run`: what reachable servers object to; waits, visibly, for those that do not answer. ``warnings`` gets what
-    stays true while it runs, and is logged."""
-    pause, since, first = FIRST_PAUSE, instant(time.time()), True
+    stays true while it runs, and is logged. ``again``: the configuration with what its references name by then, asked
+    for where servers refuse the login."""
+    pause, since, first, refusals = FIRST_PAUSE, instant(time.time()), True, login_attempts()
     while not stop.is_set():
         found = _checked(configuration, stop, waiting if first else None, since)
         first = False
@@ -130,6 +137,8 @@ def wait_until_checked(
         log.warning("waiting for servers: %s; retrying in %.1f s", waiting.waiting_for, pause)
         stop.wait(pause)
         pause = min(LONGEST_PAUSE, pause * 2)
+        if found.refused and not stop.is_set() and refusals.is_due(time.monotonic()):
+            configuration = again(configuration)
     return []
 
 
@@ -296,6 +305,7 @@ def _check_scylla(configuration: Configuration, found: Findings) -> list[Describ
         found.problems.append(Problem("scylla.user", str(error), configuration.connector.connection.user))
     except RetriableSourceError as error:
         found.unreachable.append(Problem(ADDRESSES, f"unable to connect to the ScyllaDB cluster: {error}"))
+        found.refused = connection.refusal is not None
     except FatalSourceError as error:
         found.problems.append(Problem(ADDRESSES, str(error)))
     except SourceError as error:
@@ -390,6 +400,7 @@ def _check_kafka(configuration: Configuration, clients: KafkaClients, once: bool
         found.warnings += topics.warnings
     except RetriableDeliveryError as error:
         found.unreachable.append(_no_kafka(str(error), configuration))
+        found.refused = clients.health.refusal is not None
     except DeliveryError as error:
         found.problems.append(Problem(KAFKA, str(error), configuration.worker.bootstrap_servers))
     except ConfigurationError as error:

@@ -73,6 +73,15 @@ class StreamsMessage(_Message):
     count: int
 
 
+class RefusedMessage(_Message):
+    """Every other second while a server refuses what it logs in with, whatever else it does or waits for."""
+
+    event: Literal["refused"] = "refused"
+    cause: str
+    #: What that is: `login_digest` of what its files held as it began.
+    login: str
+
+
 class EndMessage(_Message):
     """Its last words."""
 
@@ -84,7 +93,7 @@ class EndMessage(_Message):
         return cls(cause=f"{type(error).__name__}: {error}")
 
 
-Message = StatusMessage | WaitingMessage | BlockedMessage | SlotsMessage | StreamsMessage | EndMessage
+Message = StatusMessage | WaitingMessage | BlockedMessage | SlotsMessage | StreamsMessage | RefusedMessage | EndMessage
 Report = Callable[[Message], None]
 
 _MESSAGES: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="event")])

@@ -99,6 +99,11 @@ class StatusCollector(Collector):
         yield _gauge("running", "1 while all of the connector is RUNNING, as /health says; else 0.", well, own)
         ends = [((name,), each.restarts) for name, each in connectors.items()]
         yield _counter("worker_restarts", "Worker processes that ended.", ends, own)
+        refused = [((name,), each.login_refused is not None) for name, each in connectors.items()]
+        yield _gauge("login_refused", "1 while a server refuses what workers log in with; else 0.", refused, own)
+        renewed = [((name,), each.logins_renewed) for name, each in connectors.items()]
+        text = "Workers that were started anew, as their login was refused and another one was there."
+        yield _counter("logins_renewed", text, renewed, own)
         workers = status.workers
         held = {name for name, each in connectors.items() if each.target != "RUNNING"}
         label = ["worker"]

@@ -12,18 +12,14 @@ import threading
 import time
 from collections.abc import Callable
 
-from connector.config import Configuration
+from connector.config import Configuration, kafka_digest
 from connector.errors import CdcError
-from connector.pauses import doubled
+from connector.worker.refused_logins import login_attempts
 from connector.worker.settings import kafka_clients
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
-# Between two attempts while connections fail; brokers that are away do not make it worth more.
-FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
-# While they fail clients say so at least every half minute.
-OVER_SECONDS = 90.0
 
 _OTHER_FILE = "its worker's file has changed: start the process anew"
 
@@ -38,9 +34,8 @@ class OwnLogin:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._configuration, self._load, self._monotonic = configuration, load, monotonic
-        self.clients = kafka_clients(configuration)
-        self._seen = self._attempts = 0
-        self._due = self._failed_at = -float("inf")
+        self.clients, self._digest = kafka_clients(configuration), kafka_digest(configuration.kafka)
+        self._seen, self._attempts = 0, login_attempts()
         self._why: str | None = None
         self._renewed: Callable[[], None] = lambda: None
         self._ended = threading.Event()
@@ -63,14 +58,10 @@ class OwnLogin:
 
     def look(self) -> None:
         """Now and then, in one thread."""
-        now, failures = self._monotonic(), self.clients.health.failures
-        if failures == self._seen or now < self._due:
+        failures = self.clients.health.failures
+        if failures == self._seen or not self._attempts.is_due(self._monotonic()):
             return
-        if now - self._failed_at >= OVER_SECONDS:
-            self._attempts = 0
-        self._seen, self._failed_at = failures, now
-        self._attempts += 1
-        self._due = now + doubled(FIRST_PAUSE, self._attempts, LONGEST_PAUSE)
+        self._seen = failures
         try:
             self._take(self._load())
         except CdcError as error:
@@ -83,10 +74,10 @@ class OwnLogin:
             self._say(_OTHER_FILE)
             return
         self._why = None
-        if now is None or now.kafka == before.kafka:
+        if now is None or (digest := kafka_digest(now.kafka)) == self._digest:
             return
         log.info("Kafka was lost, and what the process logs in with is another now: it does so anew")
-        self._configuration = now
+        self._configuration, self._digest = now, digest
         self.clients.renew(kafka_clients(now))
         self._renewed()
 

@@ -18,7 +18,7 @@ from typing import TypeVar, assert_never
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random
 
 from connector.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
-from connector.config import Configuration
+from connector.config import Configuration, login_digest
 from connector.delivery import KafkaClients, TopicFacts, prepare_topics, topic_partitions
 from connector.errors import (
     CdcError,
@@ -37,6 +37,7 @@ from connector.worker.blocked import BlockedTurns
 from connector.worker.collector import Leftovers
 from connector.worker.instructions import Asked, Instruction, ReadTables, TellStreams
 from connector.worker.messages import EndMessage, Report, SlotsMessage, StatusMessage, WaitingMessage
+from connector.worker.refused_logins import RefusedLogins
 from connector.worker.schemas import last_versions
 from connector.worker.settings import WorkerIdentity, identity, kafka_clients, specs_of_present
 from connector.worker.slots import Noted, check_partitions, slots_in_force
@@ -79,14 +80,27 @@ def run_worker(
     ``warnings`` are shown in its status.
     ``ending`` is told the status when all that is left to do is to close what is open.
     """
-    try:
-        worker = _prepare(configuration, who or identity(configuration, index), stop, report, noted, start)
-    except Stopped:
-        return 0
-    except ConfigurationError as error:
-        report(EndMessage(cause="; ".join(map(str, error.problems))))
-        log.error("%s", error)
-        return 2
+    with RefusedLogins(report, login_digest(configuration)) as logins:
+        try:
+            worker = _prepare(configuration, who or identity(configuration, index), stop, report, noted, start, logins)
+        except Stopped:
+            return 0
+        except ConfigurationError as error:
+            report(EndMessage(cause="; ".join(map(str, error.problems))))
+            log.error("%s", error)
+            return 2
+        return _work(worker, configuration, stop, report, instructions, warnings, ending)
+
+
+def _work(
+    worker: Worker,
+    configuration: Configuration,
+    stop: threading.Event,
+    report: Report,
+    instructions: queue.Queue[Asked],
+    warnings: tuple[str, ...],
+    ending: Callable[[int], None],
+) -> int:
     status_topic = StatusTopic(worker.clients, configuration, worker.who, worker.background)
     status = 1
     try:
@@ -108,7 +122,7 @@ def run_worker(
         with contextlib.suppress(CdcError):
             worker.stop()
         status_topic.close()
-        log.info("worker %d ended", index)
+        log.info("worker %d ended", worker.who.index)
     return status
 
 
@@ -169,10 +183,17 @@ def _prepare(
     report: Report,
     noted: Noted | None,
     start: str | None,
+    logins: RefusedLogins,
 ) -> Worker:
     clients = kafka_clients(configuration)
     native = load_native(configuration.worker.native, configuration.connector.output)
     connection = Connection(connection_settings(configuration.connector.connection), native.kernel)
+    registries = _registries(configuration)
+    logins.heed(
+        lambda: clients.health.refusal,
+        lambda: connection.refusal,
+        *(partial(getattr, each, "refusal") for each in registries if each is not None),
+    )
     _patiently("connecting to ScyllaDB", connection.open, stop, report, connection)
     _patiently("asking ScyllaDB for its time", lambda: _first_sample(connection), stop, report, connection)
     names = configuration.connector.reading.tables
@@ -193,7 +214,7 @@ def _prepare(
         report(SlotsMessage(connector=configuration.connector.name, slots=noted.slots))
     else:
         check_partitions(offsets, partitions, noted.slots)
-    encoder = Encoder(configuration.connector.output, *_registries(configuration))
+    encoder = Encoder(configuration.connector.output, *registries)
     schema_topic = configuration.connector.output.schema_topic
     tables.recorded_versions(
         _patiently(

@@ -33,7 +33,7 @@ class Renewal:
     def renew(self, connector: str) -> None:
         """Before somebody has its workers started again."""
         try:
-            self._renewed(connector)
+            self.renewed(connector)
         except CdcError as error:
             log.warning("connector %s: goes on with what its references named before: %s", connector, error)
 
@@ -53,11 +53,13 @@ class Renewal:
     ) -> tuple[Sequence[Problem], Noted | None]:
         """What it was given up for may be mended in what its references name."""
         try:
-            return checks(self._renewed(configuration.connector.name) or configuration, stop, waiting)
+            return checks(self.renewed(configuration.connector.name) or configuration, stop, waiting)
         except ConfigurationError as error:
             return error.problems, None
 
-    def _renewed(self, connector: str) -> Configuration | None:
+    def renewed(self, connector: str, *, asked: bool = True) -> Configuration | None:
+        """The configuration by which its workers start from now on. What cannot be loaded raises, and nothing changes.
+        ``asked``: somebody asked for it, and hears what counts here only with another start of the process."""
         with self._lock:
             now = self._load(connector)
             before = next((each for each in self._supervisor.configurations() if each.connector.name == connector), now)
@@ -65,7 +67,8 @@ class Renewal:
                 return before
             if not now.is_written_as(before):
                 # Half of a process by another worker's file would not find the other half.
-                log.warning("connector %s: its worker's file has changed: start the process anew", connector)
+                text = "connector %s: its worker's file has changed: start the process anew"
+                log.log(logging.WARNING if asked else logging.DEBUG, text, connector)
                 return before
             log.info("connector %s: its references name something else now", connector)
             self._supervisor.orders = [

@@ -296,6 +296,8 @@ class Service:
                         for index, ends in list(self._ends.items())
                         if index in orders and ends.crashing is not None
                     },
+                    login_refused=tenant.refused,
+                    logins_renewed=tenant.renewed_logins,
                     target=tenant.target.value,
                     workers=tuple(orders),
                     workers_wanted=0 if group in held else len(orders),

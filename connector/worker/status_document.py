@@ -246,8 +246,9 @@ class ConnectorStatus(Document):
     """One of the connectors of a `scylla-cdc run`. ``waiting_for``: why it has no workers, or none any more.
 
     ``given_up``: why it has failed for good. ``crashing``: why its workers end again and again; ``crashing_workers``:
-    why some of them do, by their numbers, though others commit. ``workers``: the numbers that its workers have, or will
-    have. ``target``: RUNNING, or what was asked for instead, PAUSED or STOPPED.
+    why some of them do, by their numbers, though others commit. ``login_refused``: by which server its workers' is;
+    ``logins_renewed``: how often one was started anew since what it logs in with had changed. ``workers``: the numbers
+    that its workers have, or will have. ``target``: RUNNING, or what was asked for instead, PAUSED or STOPPED.
     """
 
     state: State
@@ -255,6 +256,8 @@ class ConnectorStatus(Document):
     given_up: str | None = None
     crashing: str | None = None
     crashing_workers: dict[int, str] = {}
+    login_refused: str | None = None
+    logins_renewed: int = 0
     target: str = "RUNNING"
     workers: tuple[int, ...] = ()
     workers_wanted: int = 0

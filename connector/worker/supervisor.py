@@ -27,6 +27,7 @@ from connector.worker.messages import (
     BlockedMessage,
     EndMessage,
     Message,
+    RefusedMessage,
     SlotsMessage,
     StatusMessage,
     StreamsMessage,
@@ -99,6 +100,8 @@ class Supervisor(Service):
         self.unlike: Callable[[], Mapping[str, str]] = dict
         #: By connector: which other process hears nothing, and runs it all the same. Asked often.
         self.hanging: Callable[[], Mapping[str, str]] = dict
+        #: By workers that are there, or are to be started again: that their login is refused, and when they said so.
+        self.refusals: dict[int, tuple[RefusedMessage, float]] = {}
         self._levels: dict[str, LogLevel] = {}
         #: By workers of connectors that are defined anew: who comes in their place.
         self._heirs: dict[int, int] = {}
@@ -218,10 +221,14 @@ class Supervisor(Service):
         name = order.configuration.connector.name
         warnings = self.warnings.get(name, ())
         known = replace(order, noted=self.noted.get(name), start=self.starts.get(name), warnings=warnings)
+        self._forget_refusal(order.index)
         child = started(self._command, known, self._messages.put, self._monotonic())
         if order.index in self._last:
             child.status, child.status_at = self._last[order.index]
         self.children = {**self.children, order.index: child}
+
+    def _forget_refusal(self, index: int) -> None:
+        self.refusals = {each: refusal for each, refusal in self.refusals.items() if each != index}
 
     def _take_reports(self) -> None:
         until = time.monotonic() + LOOK_SECONDS
@@ -294,6 +301,10 @@ class Supervisor(Service):
                 child.blocked = f"for {message.seconds:.0f} s: {message.cause}"
             case SlotsMessage():
                 self.noted[message.connector] = Noted(message.slots)
+            case RefusedMessage() if self.children.get(child.index) is not child:
+                log.debug("worker %d (pid %d) has ended: %s", child.index, child.pid, message.cause)
+            case RefusedMessage():
+                self.refusals = {**self.refusals, child.index: (message, child.heard)}
             case StreamsMessage():
                 child.streams = {**child.streams, message.table: message}
             case EndMessage():
@@ -312,6 +323,7 @@ class Supervisor(Service):
         child.say_no_more()
         tenant = self.tenants.get(child.group)
         if tenant is None or child.index not in self._numbers:
+            self._forget_refusal(child.index)
             self._ends.pop(child.index, None)
             self._bequeath(child.index)
             return None

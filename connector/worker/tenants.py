@@ -93,6 +93,10 @@ class Tenant:
     unheeded: str | None = None
     #: Which other processes run it by another configuration.
     unlike: str | None = None
+    #: Which server refuses the login of its workers, and what it says.
+    refused: str | None = None
+    #: How often workers were started anew since what they log in with had changed.
+    renewed_logins: int = 0
     #: Which other process hears nothing of what is asked.
     unheard: str | None = None
     target: Target = Target.RUNNING

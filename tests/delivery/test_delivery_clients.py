@@ -76,6 +76,42 @@ def test_that_all_brokers_are_down_does_not_hide_why() -> None:
     assert health.error == "h:1: connection refused"
 
 
+@pytest.mark.parametrize(
+    ("code", "said", "refused"),
+    [
+        (
+            KafkaError._AUTHENTICATION,
+            "sasl_ssl://h:1/bootstrap: SASL authentication error: Authentication failed",
+            True,
+        ),
+        (
+            KafkaError._SSL,
+            "ssl://h:1/bootstrap: SSL handshake failed: error:0A000086:SSL routines::verify failed",
+            True,
+        ),
+        # TLS 1.3: the handshake is over by the time that the broker has looked at the certificate.
+        (
+            KafkaError._TRANSPORT,
+            "ssl://h:1/bootstrap: Receive failed: error:0A000415:SSL routines::sslv3 alert certificate expired",
+            True,
+        ),
+        (KafkaError._TRANSPORT, "ssl://h:1/bootstrap: Connect to ipv4#h:1 failed: Connection refused", False),
+        (KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down", False),
+    ],
+)
+def test_a_refused_login_is_told_from_a_broker_that_is_away(
+    code: int, said: str, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    health = ConnectionHealth()
+    assert health.refusal is None
+    health.failed(KafkaError(code, said))
+    assert (health.refusal == health.error) is refused
+    health.succeeded()  # another client, whose connection stands
+    assert (health.refusal is not None) is refused
+    monkeypatch.setattr("connector.delivery.clients.SAYS_AGAIN_SECONDS", 0.0)
+    assert health.refusal is None, "nobody has said so again"
+
+
 def test_only_a_client_that_lasts_notices_an_outage() -> None:
     """One that is made for a moment may find the first address of a name dead: that says nothing of the others."""
     address = f"127.0.0.1:{ports.free_port()}"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from connector.config import OauthLogin, RegistryConfig, Secret
-from connector.errors import FatalDeliveryError, RetriableDeliveryError
+from connector.errors import FatalDeliveryError, LoginRefused, RetriableDeliveryError
 from connector.registry.client import SchemaRegistry
 from connector.secrets import scrub
 from tests.config.files import loaded, problems
@@ -62,7 +62,7 @@ def test_a_token_that_the_registry_refuses_is_replaced_once() -> None:
         schemas.subjects()
         assert authorizations(registry) == ["Bearer old-token", "Bearer new-token"]
         registry.answers = [(401, {"error_code": 401, "message": "no"})] * 2
-        with pytest.raises(FatalDeliveryError, match=r"the login was refused.*bearer\.auth"):
+        with pytest.raises(LoginRefused, match=r"the login was refused.*bearer\.auth"):
             schemas.subjects()
 
 

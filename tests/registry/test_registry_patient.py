@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from connector.config import RegistryConfig
-from connector.errors import FatalDeliveryError, RetriableDeliveryError
+from connector.errors import FatalDeliveryError, LoginRefused, RetriableDeliveryError
 from connector.registry.client import SchemaRegistry
 from connector.registry.patient import PatientRegistry
 from tests.servers.patience import until
@@ -26,6 +26,8 @@ class Registry(SchemaRegistry):
             assert self._answers.wait(90)
         if subject == "refused":
             raise FatalDeliveryError("incompatible")
+        if subject == "unknown user":
+            raise LoginRefused("the login was refused")
         return 7
 
 
@@ -56,3 +58,16 @@ def test_a_refusal_is_told_and_the_question_asked_again() -> None:
         with pytest.raises(FatalDeliveryError, match="incompatible"):
             registry.id_for("refused", "{}")
     assert len(asked) == 2
+
+
+def test_a_refused_login_stands_until_something_else_is_answered() -> None:
+    registry = PatientRegistry(lambda: Registry(threading.Event(), []))
+    for subject, refusal in (
+        ("unknown user", "the login was refused"),
+        ("refused", None),
+        ("unknown user", "the login was refused"),
+    ):
+        with pytest.raises(FatalDeliveryError):
+            registry.id_for(subject, "{}")
+        assert registry.refusal == refusal
+    assert registry.id_for("quick", "{}") == 7 and registry.refusal is None

@@ -13,7 +13,8 @@ from confluent_kafka import KafkaError
 
 from connector.cli.configuration import load_worker
 from connector.secrets import scrub
-from connector.worker.own_login import LONGEST_PAUSE, OwnLogin
+from connector.worker.own_login import OwnLogin
+from connector.worker.refused_logins import LONGEST_PAUSE
 from tests.config.files import STORES
 
 REFUSED = KafkaError(KafkaError._AUTHENTICATION, "sasl_ssl://kafka:9092/bootstrap: Authentication failed")
