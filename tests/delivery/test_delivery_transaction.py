@@ -235,13 +235,22 @@ def test_a_record_of_a_time_that_the_broker_does_not_take_tells_of_the_clock(wor
     delivery.abort()
 
 
-def test_disabled_sends_records_at_once_and_positions_in_a_transaction(world: World) -> None:
+def test_disabled_sends_records_at_once_and_positions_in_a_transaction_when_all_of_them_are_there(world: World) -> None:
     membership, _ = world.member("w")
     delivery = world.delivery(membership, "w", exactly_once=False)
     delivery.add(0, records(world, "a"))
     delivery.abort()
     delivery.add(0, records(world, "a"))
     assert world.read(world.offsets, READ_UNCOMMITTED) == []
+    plain = delivery._plain
+    assert plain is not None
+    ahead = round((time.time() + 7_200) * 1000)
+    plain._producer.produce(world.data, b"v", b"refused", timestamp=ahead, on_delivery=plain._reported)
+    with pytest.raises(DeliveryError, match=f"{world.data}: INVALID_TIMESTAMP"):
+        delivery.commit([mark(0, "w")])
+    delivery.abort()
+    delivery.add(0, records(world, "a"))
+    assert world.read(world.offsets, READ_COMMITTED) == [], "no position may be behind a record that nobody has"
     delivery.commit([mark(0, "w")])
     until(lambda: set(keys(world.read(world.data))) == {"a"})
     until(lambda: len(world.read(world.offsets, READ_COMMITTED)) == 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,7 +34,12 @@ class _Kafka:
 
 
 class _Tables(dict[Any, Any]):
-    """None, of which nothing is to be recorded."""
+    """Those of the logs with these TTLs, of which nothing is to be recorded."""
+
+    def __init__(self, *ttls: int) -> None:
+        super().__init__(
+            {ttl: SimpleNamespace(description=SimpleNamespace(cdc=SimpleNamespace(ttl=ttl))) for ttl in ttls}
+        )
 
     def recorded(self) -> None:
         """With a commit."""
@@ -42,7 +48,9 @@ class _Tables(dict[Any, Any]):
         """An abort."""
 
 
-def transactions_of(kafka: _Kafka, single: Single, background: Background, skew_ms: float = 0.0) -> Transactions:
+def transactions_of(
+    kafka: _Kafka, single: Single, background: Background, skew_ms: float = 0.0, ttls: tuple[int, ...] = ()
+) -> Transactions:
     anything: Any = SimpleNamespace(
         now_ms=lambda: single.now,
         skew_ms=skew_ms,
@@ -55,7 +63,7 @@ def transactions_of(kafka: _Kafka, single: Single, background: Background, skew_
         options=SimpleNamespace(schema_topic=None),
     )
     delivery: Any = kafka
-    tables: Any = _Tables()
+    tables: Any = _Tables(*ttls)
     return Transactions(
         delivery,
         single.planner,
@@ -92,6 +100,27 @@ def test_a_worker_without_changes_soon_shows_that_it_delivers_again(monkeypatch:
     assert "changes are not delivered" in str(background.failing()[0])
     assert a_second_later() == 1 and not background.failing()
     assert a_second_later() == 1
+
+
+@pytest.mark.parametrize(
+    ("ttls", "seconds"),
+    [((), 60), ((86_400,), 60), ((0,), 60), ((600, 86_400), 60), ((86_400, 0, 100), 10), ((20,), 2)],
+)
+def test_positions_of_idle_tables_advance_long_before_their_logs_lose_rows(
+    monkeypatch: pytest.MonkeyPatch, ttls: tuple[int, ...], seconds: int
+) -> None:
+    monkeypatch.setattr(transactions, "MARKS_SECONDS", 0.0)
+    single, kafka = Single(tablets(1_000, WHOLE)), _Kafka()
+    worker = transactions_of(kafka, single, Background(), ttls=ttls)
+    written = list[int]()
+    for second in range(1, 4 * seconds + 1):
+        single.to(single.now + 1_000)
+        single.read_all()
+        worker.commit_if_due()
+        if len(kafka.committed) > len(written):
+            written.append(second)
+    gaps = [later - earlier for earlier, later in pairwise(written)]
+    assert written[0] <= seconds and set(gaps) == {seconds}, written
 
 
 @pytest.mark.parametrize(
