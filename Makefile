@@ -61,10 +61,13 @@ lint: $(INSTALLED) ## the gates alone: style, types, rules of the house
 soak: needed $(TEST_JARS) ## hours of faults, simulated and real (SEEDS=1000 MINUTES=10)
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000)
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan snapshots
+	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan "snapshots again"
+	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan "snapshots anew"
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan signals
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan doubt
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan registry
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan "late leaders"
+	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan "stamped offsets"
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan unanswered
 	@.venv/bin/python -m tests.native.soak $(or $(RECORDS),1000000)
 	@.venv/bin/python -m tests.soak --minutes $(or $(MINUTES),10) $(ARGS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,10 +52,10 @@ def columns_of(history: History) -> dict[str, tuple[str, str, str]]:
     return {name: each for name, each in COLUMNS.items() if not (history.plain and name in ("s", "l"))}
 
 
-def base_rows(history: History, added: Sequence[str]) -> list[dict[str, Any]]:
-    """As the server's own table of columns has them."""
+def base_rows(history: History, added: Mapping[str, str]) -> list[dict[str, Any]]:
+    """As the server's own table of columns has them. ``added``: those that are not always there, with their types."""
     columns = {name: (kind, type_) for name, (kind, type_, _) in columns_of(history).items()}
-    columns |= dict.fromkeys(added, ("regular", "text"))
+    columns |= {name: ("regular", type_) for name, type_ in added.items()}
     return [
         {
             "column_name": name,
@@ -68,13 +68,13 @@ def base_rows(history: History, added: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def log_columns(history: History, added: Sequence[str]) -> dict[str, str]:
+def log_columns(history: History, added: Mapping[str, str]) -> dict[str, str]:
     """The log's columns with their types."""
     there = columns_of(history)
     found = {
         **OF_EVERY_LOG,
         **{name: type_ for name, (_, _, type_) in there.items()},
-        **dict.fromkeys(added, "text"),
+        **added,
     }
     others = [name for name in (*there, *added) if name not in ("pk", "ck")]
     found |= {f"cdc$deleted_{name}": "boolean" for name in others}
@@ -124,8 +124,10 @@ class Selection:
     where: str
     values: Sequence[Any]
 
-    def rows(self, history: History, columns: set[str], now_ms: int) -> Iterator[tuple[bytes | None, ...]]:
-        """What it shows now, in the order of tokens."""
+    def rows(
+        self, history: History, columns: set[str], now_ms: int, heard: float
+    ) -> Iterator[tuple[bytes | None, ...]]:
+        """What a node shows now that has heard of changes until then, in the order of tokens."""
         plain = {_TIME.sub(r"\1", name).strip('"') for name in self.what}
         if not plain <= columns:
             raise SourceError(f"Undefined column name {', '.join(plain - columns)}")
@@ -138,14 +140,15 @@ class Selection:
             us = now_ms * 1000
             found = False
             for ck, cells in sorted(partition.rows.items()):
-                found = found or partition.shown(ck, us) is not None
-                if partition.shown(ck, us) is None or not self._behind(ck):
+                is_there = partition.shown(ck, us, heard) is not None
+                found = found or is_there
+                if not is_there or not self._behind(ck):
                     continue
                 before = _int(ck)
-                yield self._row(_int(pk), before, partition.statics, cells, us)
+                yield self._row(_int(pk), before, partition.statics, cells, us, heard)
             if not found and "ck" not in self.where and partition.shown(None, us) is not None:
                 shown = before if deceived and self.where.startswith("token") else None
-                yield self._row(_int(pk), shown, partition.statics, Cells(), us)
+                yield self._row(_int(pk), shown, partition.statics, Cells(), us, heard)
 
     def _wanted(self, pk: int) -> bool:
         if self.where.startswith("token"):
@@ -156,8 +159,10 @@ class Selection:
     def _behind(self, ck: int) -> bool:
         return "ck" not in self.where or _int(ck) > self.values[-1]
 
-    def _row(self, pk: bytes, ck: bytes | None, statics: Cells, cells: Cells, us: int) -> tuple[bytes | None, ...]:
-        shown = statics.shown(us) | cells.shown(us)
+    def _row(
+        self, pk: bytes, ck: bytes | None, statics: Cells, cells: Cells, us: int, heard: float
+    ) -> tuple[bytes | None, ...]:
+        shown = statics.shown(us) | cells.shown(us, heard)
         there: dict[str, bytes | None] = {"pk": pk, "ck": ck}
         for name, value in shown.items():
             there[name] = _shown(name, value)
@@ -174,8 +179,10 @@ class Selection:
         assert pk is not None
         return token_of_pk(int.from_bytes(pk, "big")), -1 if ck is None else int.from_bytes(ck, "big")
 
-    def types(self) -> tuple[Any, ...]:
-        return tuple(driver_type(COLUMNS[name][1] if name in COLUMNS else "text") for name in self.what)
+    def types(self, added: Mapping[str, str]) -> tuple[Any, ...]:
+        """``added``: of the columns that are not always there."""
+        types = {name: type_ for name, (_, type_, _) in COLUMNS.items()} | dict(added)
+        return tuple(driver_type(types.get(name, "text")) for name in self.what)
 
 
 def _raw(value: object) -> bytes:

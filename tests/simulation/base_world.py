@@ -7,10 +7,11 @@ they are one statement.
 
 from __future__ import annotations
 
+import math
 import random
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from connector.source.chunks import token_of_key
@@ -20,11 +21,28 @@ Kind = Literal["insert", "update", "static", "row", "range", "partition"]
 
 #: The columns, whose values are null or plain.
 PLAIN = ("n", "v")
+#: The column that goes and comes back, where there is one.
+DROPPED = "d"
 COLLECTIONS = ("e", "l", "m")
 ROWS = 4
 FOR_EVER = 1 << 62
 
 _TICKS_2010 = 1_262_304_000 * 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """When (ms) a column was dropped and added again, as text; and what it was before."""
+
+    dropped: int
+    added: int
+    type_before: str
+
+    def is_shown(self, written_ms: float, heard: float) -> bool:
+        """Whether who has heard of changes until then shows what was written to the column at a time."""
+        is_former = written_ms < self.dropped
+        is_alike = not is_former and self.type_before == "text"
+        return is_former == (heard < self.dropped) or is_alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +84,9 @@ class Write:
 @dataclass
 class Cells:
     """Of a row, or the static ones: values with the end of their lives, and when they were ``written``. ``marker``:
-    until when it lives without any."""
+    until when it lives without any. ``again``: of which column some may be gone."""
 
+    again: Again | None = None
     values: dict[str, tuple[str | int, int]] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
     elements: dict[str, dict[str | int | bytes, tuple[int, int]]] = field(default_factory=dict)
@@ -87,9 +106,11 @@ class Cells:
         if write.kind == "insert":
             self.marker = write.until
 
-    def shown(self, us: int) -> dict[str, object]:
-        """What a SELECT shows of it, without nulls."""
+    def shown(self, us: int, heard: float = math.inf) -> dict[str, object]:
+        """What a SELECT shows of it, without nulls, by a node that has heard of changes until then (ms)."""
         found: dict[str, object] = {name: value for name, (value, until) in self.values.items() if until > us}
+        if self.again is not None and DROPPED in found and not self.again.is_shown(self.written[DROPPED] / 1000, heard):
+            del found[DROPPED]
         for name, elements in self.elements.items():
             there = {key: value for key, (value, until) in elements.items() if until > us}
             if there:
@@ -116,21 +137,23 @@ class Partition:
     statics: Cells
     rows: dict[int, Cells]
 
-    def shown(self, ck: int | None, us: int) -> dict[str, object] | None:
+    def shown(self, ck: int | None, us: int, heard: float = math.inf) -> dict[str, object] | None:
         """None: there is no such row."""
         cells = self.statics if ck is None else self.rows.get(ck)
-        found = None if cells is None else cells.shown(us)
+        found = None if cells is None else cells.shown(us, heard)
         return None if cells is None or (not found and cells.marker <= us) else found
 
 
 @dataclass
 class History:
     """``log_from_us``: what is older is in no log. ``lives``: some values have a time to live, and with them rows of
-    which no SELECT tells that they end. ``plain``: without static columns and lists, whose rows nobody has to cut."""
+    which no SELECT tells that they end. ``plain``: without static columns and lists, whose rows nobody has to cut.
+    ``again``: of a column that is dropped in between."""
 
     log_from_us: int
     lives: bool
     plain: bool = False
+    again: Again | None = None
     writes: dict[int, list[Write]] = field(default_factory=dict)
 
     def add(self, write: Write) -> None:
@@ -139,6 +162,7 @@ class History:
     def partition(self, pk: int, chosen: Callable[[Write], bool]) -> Partition:
         """What the chosen writes make of it."""
         found = Partition(Cells(), {})
+        again = self.again
         for write in self.writes.get(pk, ()):
             if not chosen(write):
                 continue
@@ -146,12 +170,19 @@ class History:
                 found.statics.write(write)
             elif write.kind in ("insert", "update"):
                 assert write.ck is not None
-                found.rows.setdefault(write.ck, Cells()).write(write)
+                found.rows.setdefault(write.ck, Cells(again)).write(write)
             else:
                 if write.takes(None):
                     found.statics = Cells()
                 found.rows = {ck: cells for ck, cells in found.rows.items() if not write.takes(ck)}
         return found
+
+    def between(self, ms: float, end_ms: float) -> History:
+        """With the writes of some time alone, from ``ms`` on."""
+        chosen = {
+            pk: [write for write in writes if ms <= write.us // 1000 < end_ms] for pk, writes in self.writes.items()
+        }
+        return replace(self, writes={pk: writes for pk, writes in chosen.items() if writes})
 
     def ordered(self) -> History:
         """By time."""
@@ -166,7 +197,8 @@ def token_of_pk(pk: int) -> int:
 
 class Writer:
     """Draws writes; three partitions get half of them. ``added``: columns, and from which ms on they are there;
-    ``plain``: see `History`; ``doubt``: most statements are such that no SELECT tells what they make of a row."""
+    ``plain``, ``again``: see `History`; ``doubt``: most statements are such that no SELECT tells what they make of a
+    row."""
 
     def __init__(
         self,
@@ -177,9 +209,10 @@ class Writer:
         added: dict[str, int],
         doubt: bool,
         plain: bool,
+        again: Again | None = None,
     ) -> None:
         self.rng, self.lives, self.lists, self.added, self.doubt = rng, lives, lists, added, doubt
-        self.plain = plain
+        self.plain, self.again = plain, again
         self.keys = rng.sample(range(1_000), partitions)
         self.used: set[tuple[int, int]] = set()
 
@@ -198,6 +231,8 @@ class Writer:
                 if self.lives and self.rng.random() < 0.3:
                     ends = 3_600 + self.rng.randrange(-1, 15)
                     yield Write(pk, us + 2, 0, "update", ck, cells={"n": 7}, ttl=ends)
+                if self.again is not None and ck % 2 == 0:
+                    yield Write(pk, us + 3, 0, "update", ck, cells={DROPPED: self._former(ck)})
 
     def statement(self, us: int, seen_at: int) -> list[Write]:
         """One statement, of one partition; its writes have one time."""
@@ -244,6 +279,8 @@ class Writer:
             ]
         there = [name for name, added in self.added.items() if added <= min(us // 1000, seen_at) - 200]
         kinds += [lambda name=name: [row("update", **{name: f"a{number}"})] for name in there]  # type: ignore[misc]
+        if self.again is not None:
+            kinds += 3 * self._of_again(row, us, seen_at, number)
         if self.doubt and rng.random() < 0.6:
             kinds = [
                 lambda: [row("update", l=self._list(us, [number], whole=False))],
@@ -251,6 +288,28 @@ class Writer:
                 lambda: [row("update", v=None, n=None, e=None, m=None)],
             ]
         return rng.choice(kinds)()
+
+    def _former(self, number: int) -> str | int:
+        """What its first column had."""
+        return number if self.again is not None and self.again.type_before == "int" else f"former {number}"
+
+    def _of_again(
+        self, row: Callable[..., Write], us: int, seen_at: int, number: int
+    ) -> list[Callable[[], list[Write]]]:
+        """Statements about the column that is dropped, while there is one."""
+        assert self.again is not None
+        if max(us // 1000, seen_at) < self.again.dropped:
+            value = self._former(number)
+        elif min(us // 1000, seen_at) >= self.again.added + 200:
+            value = f"d{number}"
+        else:
+            return []
+        return [
+            lambda: [row("update", d=value)],
+            lambda: [row("update", d=value, n=number)],
+            lambda: [row("update", d=None)],
+            lambda: [row("insert", d=value, v="y")],
+        ]
 
     def _list(self, us: int, values: list[int], whole: bool = True, front: bool = False) -> Elements:
         first = 2 * _TICKS_2010 - us * 10 - len(values) if front else us * 10

@@ -74,6 +74,7 @@ class Chaos:
             "leaders learn late": self._leaders_learn_late,
             "records unanswered": self._records_unanswered,
             "times change": self._times_change,
+            "times of offsets change": self._times_of_offsets_change,
         }
         self._kinds = {name: kind for name, kind in kinds.items() if not roughness.only or name in roughness.only}
         self._kinds |= {name: kind for name, kind in named.items() if name in roughness.only}
@@ -227,6 +228,12 @@ class Chaos:
         for name, topic in self._service.broker.topics.items():
             if name.startswith(f"{NAME}."):
                 topic.config["message.timestamp.type"] = kind
+
+    def _times_of_offsets_change(self) -> None:
+        """Who says when positions were written."""
+        topic = self._service.broker.topics.get(OFFSETS)
+        if topic is not None:
+            topic.config["message.timestamp.type"] = self._random.choice(["LogAppendTime", "CreateTime"])
 
     def _slow_markers(self) -> None:
         self._service.broker.transactions.marker_seconds = self._random.choice([0.001, 0.02, 0.5, 2.0])

@@ -7,15 +7,18 @@ without being one that came after its stream's end, read without a column that i
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from connector.delivery.records import REPEATED_HEADER
+from connector.formats.table_schemas import TABLE_ID
 from tests.simulation import plain_schema, snapshot_invariants
+from tests.simulation.base_world import DROPPED
 from tests.simulation.scheduler import EPOCH
 from tests.simulation.service import DEAD_LETTERS, NAME, OFFSETS, SCHEMAS, SIGNALS, Service
-from tests.simulation.source_world import DROPPED, Row, Table
+from tests.simulation.source_world import Row, Table
 
 Identity = tuple[str, str, int]
 
@@ -98,19 +101,33 @@ def _of_table(service: Service, table: Table, given_up: Counter[tuple[str, str]]
     found += _columns(service, table, rows)
     found += _order(table, [(rows[identity], partition) for identity, partition in delivered if identity in rows])
     if table.history is not None:
-        lost = {row.key[0] for row in table.rows if row.identity[:2] in given_up}
+        found += _of_history(service, table, given_up)
+    return found
+
+
+def _of_history(service: Service, table: Table, given_up: Counter[tuple[str, str]]) -> list[str]:
+    """Of the one that had its name before nobody knows which records come last: its log is gone with it."""
+    found: list[str] = []
+    former = table.former
+    for each in [table] if former is None else [former.table, table]:
+        assert each.history is not None
         topics = [[record for _, record in service.records(name)] for name in _topics(table)]
-        found += [
-            f"{table.name}: {line}"
-            for line in snapshot_invariants.breaches(
-                table.history,
-                *topics,
-                given_up=lost,
-                asked=sum(each["kind"] == "incremental" for each in snapshots(service, table).values()),
-                now_us=service.cluster.now_ms * 1000,
-                expired=str(table.name) in service.expired or _lacks_its_beginning(service, table),
-            )
-        ]
+        if former is not None:
+            of_id, until = str(each.id).encode(), math.inf if each is table else former.dropped
+            topics = [
+                [one for one in records if dict(one.headers).get(TABLE_ID) == of_id and one.stored_at < until]
+                for records in topics
+            ]
+        lines = snapshot_invariants.breaches(
+            each.history,
+            *topics,
+            given_up={row.key[0] for row in each.rows if row.identity[:2] in given_up},
+            asked=sum(one["kind"] == "incremental" for one in snapshots(service, table).values()),
+            now_us=service.cluster.now_ms * 1000,
+            expired=str(table.name) in service.expired or _lacks_its_beginning(service, table),
+            ended=each is not table,
+        )
+        found += [f"{table.name}: {line}" for line in lines]
     return found
 
 

@@ -80,6 +80,19 @@ LEADERS = Plan(roughness=Roughness(0.5, only=("leader moves", "kill", "broker cr
 STAMPS = Plan(roughness=Roughness(0.4, only=("times change", "leader moves", "kill", "broker crash")), may_stand=True)
 
 
+# Those of positions as well, and by clocks that step.
+STAMPED_OFFSETS = Plan(
+    roughness=Roughness(
+        0.4,
+        only=(
+            *("times change", "times of offsets change", "own clock steps", "leader moves", "kill", "broker crash"),
+            *("slow markers", "compaction"),
+        ),
+    ),
+    may_stand=True,
+)
+
+
 # Leaders are told so while workers that have just started write to them.
 LATE_LEADERS = Plan(roughness=Roughness(0.5, only=("leaders learn late", "kill", "orderly stop", "leader moves")))
 
@@ -164,6 +177,24 @@ SNAPSHOTS = Plan(
         "cdc.range.deletes": "topic",
         "scylla.snapshot.max.queries.per.second": "3",
     },
+)
+
+
+# Meanwhile the table is dropped, and another one created under its name.
+SNAPSHOTS_ANEW = replace(
+    SNAPSHOTS,
+    kind=replace(SNAPSHOTS.kind, tablets=True, late=False, gone=False, anew=True, alters=0, seconds=14.0),
+    roughness=Roughness(1.2, until=18.0),
+)
+
+
+# Meanwhile a column is dropped and comes back, and two of three nodes may not hear of it.
+SNAPSHOTS_AGAIN = replace(
+    SNAPSHOTS,
+    kind=replace(
+        SNAPSHOTS.kind, late=False, gone=False, again=True, alters=0, deaf=True, seconds=14.0, confidence_ms=15_000
+    ),
+    roughness=Roughness(1.2, until=16.0),
 )
 
 
@@ -258,6 +289,8 @@ NAMED = {
     "doubt": DOUBT,
     "registry": REGISTRY,
     "snapshots": SNAPSHOTS,
+    "snapshots again": SNAPSHOTS_AGAIN,
+    "snapshots anew": SNAPSHOTS_ANEW,
     "signals": SIGNALLED,
     "needed": NEEDED,
     "usual": Plan(),
@@ -265,6 +298,7 @@ NAMED = {
     "leaders": LEADERS,
     "late leaders": LATE_LEADERS,
     "stamps": STAMPS,
+    "stamped offsets": STAMPED_OFFSETS,
     "unanswered": UNANSWERED,
     # A dropped table that returns is looked for up to 90 s.
     "stops": replace(STOPS, calm_seconds=150),

@@ -14,8 +14,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.simulation.base_rows import OF_EVERY_LOG, driver_type
+from tests.simulation.base_world import DROPPED
 from tests.simulation.source_bytes import log_row
-from tests.simulation.source_world import DROPPED, Row, Table
+from tests.simulation.source_world import Row, Table
 
 # The log's columns count as dropped for so much longer than they are.
 _AHEAD_MS = 5_000
@@ -27,7 +28,12 @@ def key_column(table: Table, heard: float) -> str:
 
 def regular_columns(table: Table, heard: float) -> dict[str, str]:
     """With their types."""
-    found = {"v": "text"} | {name: "text" for name, added in table.columns.items() if added <= heard}
+    return {"v": "text"} | changed_columns(table, heard)
+
+
+def changed_columns(table: Table, heard: float) -> dict[str, str]:
+    """Those that are not always there, with their types."""
+    found = {name: "text" for name, added in table.columns.items() if added <= heard}
     if (again := table.again) is not None:
         if heard < again.dropped:
             found[DROPPED] = again.type_before
@@ -82,17 +88,18 @@ def written(table: Table, row: Row) -> dict[str, str | int]:
 def cells(table: Table, row: Row, heard: float) -> dict[str, bytes | None]:
     """As a node shows them that has heard until then."""
     found = log_row(row)
+    again = table.again
     if row.logged is not None:
+        if again is not None and not again.is_shown(row.ms, heard):
+            found.pop(DROPPED, None)
+            found.pop(f"cdc$deleted_{DROPPED}", None)
         return found
     key = found.pop("ck")
     if key_column(table, row.ms) == key_column(table, heard):
         found[key_column(table, heard)] = key
     found |= {name: _raw(value) for name, value in written(table, row).items()}
-    again = table.again
-    if again is not None and (row.ms < again.dropped) != (heard < again.dropped):
-        is_alike = row.ms >= again.added and again.type_before == "text"
-        if not is_alike:
-            found.pop(DROPPED, None)
+    if again is not None and not again.is_shown(row.ms, heard):
+        found.pop(DROPPED, None)
     return found
 
 

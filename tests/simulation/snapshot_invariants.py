@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connector.delivery.records import REPEATED_HEADER
-from tests.simulation.base_world import COLLECTIONS, FOR_EVER, PLAIN, Cells, History
+from tests.simulation.base_world import COLLECTIONS, DROPPED, FOR_EVER, PLAIN, Again, Cells, History
 from tests.simulation.kafka_log import Stored
 
 Key = tuple[int, int | None]
-#: A record's value, and what its headers say of single cells: what is left of them, when they were written.
-Told = tuple[dict[str, Any], dict[str, int], dict[str, int]]
+#: A record's value, and what its headers say: what is left of single cells, when they were written, of which table.
+Told = tuple[dict[str, Any], dict[str, int], dict[str, int], bytes | None]
 
 # The ends of lives are whole seconds, told in seconds from a moment that is none.
 UNSURE_US = 2_000_000
@@ -28,9 +28,10 @@ UNSURE_US = 2_000_000
 @dataclass
 class Seen:
     """What a consumer holds of a row. ``known``: it is all of it; ``marker``: whether it lives without values; None:
-    who knows."""
+    who knows. ``again``: of a column of which nothing is held from before it was dropped."""
 
     known: bool
+    again: Again | None = None
     lives: bool = False
     marker: bool | None = False
     values: dict[str, tuple[Any, int]] = field(default_factory=dict)
@@ -54,6 +55,8 @@ class Seen:
         second, ttl = value["source"]["ts_us"] // 1_000_000, value["source"]["ttl"]
         for name, cell in value["after"].items():
             if name in ("pk", "ck") or cell is None:
+                continue
+            if name == DROPPED and self.again is not None and value["source"]["ts_us"] < self.again.dropped * 1000:
                 continue
             if name in COLLECTIONS:
                 self._take_elements(name, cell["value"])
@@ -91,9 +94,11 @@ def breaches(
     asked: int,
     now_us: int,
     expired: bool = False,
+    ended: bool = False,
 ) -> list[str]:
     """``given_up``: partitions of which some write is in no topic. ``asked``: how many snapshots somebody asked for.
     ``expired``: some writes were in no log any more, and a snapshot makes up for them: what lives at the end is there.
+    ``ended``: the table is no more, and of its last records nobody knows which there are.
     """
     of_keys: dict[Key, list[Told]] = defaultdict(list)
     for record in records:
@@ -102,13 +107,13 @@ def breaches(
             continue
         key = json.loads(record.key or b"")
         ends, written = (json.loads(headers.get(f"scylla.cell.{what}", b"{}")) for what in ("ttls", "timestamps"))
-        of_keys[key["pk"], key["ck"]].append((json.loads(record.value), ends, written))
+        of_keys[key["pk"], key["ck"]].append((json.loads(record.value), ends, written, headers.get("scylla.table.id")))
     several = [json.loads(record.value) for record in deletes if record.value is not None]
     found: list[str] = []
     keys = {*of_keys, *((write.pk, write.ck) for each in history.writes.values() for write in each if write.cells)}
     for key in sorted(keys, key=str):
         gone = sorted(each["source"]["ts_us"] for each in several if _covers(each, key))
-        story = _Story(history, key, of_keys[key], gone, asked, now_us)
+        story = _Story(history, key, of_keys[key], gone, asked, now_us, ended)
         lines = () if key[0] in given_up else story.last() if expired else story.all()
         found += [f"{key}: {line}" for line in (story.order(), *lines) if line]
     return found
@@ -125,9 +130,10 @@ class _Story:
         gone: list[int],
         asked: int,
         now_us: int,
+        ended: bool,
     ) -> None:
         self._history, (self._pk, self._ck), self._asked = history, key, asked
-        self._records, self._gone, self._now_us = records, gone, now_us
+        self._records, self._gone, self._now_us, self._ended = records, gone, now_us, ended
 
     def order(self) -> str | None:
         last, before = 0, None
@@ -140,9 +146,9 @@ class _Story:
 
     def all(self) -> Iterator[str]:
         old = self._source(0)
-        seen = Seen(known=not (old and old.shown(0) is not None))
+        seen = Seen(known=not (old and old.shown(0, 0) is not None), again=self._history.again)
         gone = list(self._gone)
-        for value, ends, written in self._records:
+        for value, ends, written, _ in self._records:
             at = value["source"]["ts_us"]
             while gone and gone[0] <= at:
                 gone.pop(0)
@@ -152,7 +158,8 @@ class _Story:
             yield from self._dated(value, written, at)
         if gone:
             seen.end()
-        yield from self._compared(seen, self._now_us, "the end")
+        if not self._ended:
+            yield from self._compared(seen, self._now_us, "the end")
         yield from self._rows()
 
     def last(self) -> Iterator[str]:
@@ -160,8 +167,8 @@ class _Story:
         source = self._source(self._now_us)
         if source is None or (not source.shown(self._now_us) and source.marker <= self._now_us):
             return
-        seen, gone = Seen(known=True), list(self._gone)
-        for value, ends, _ in self._records:
+        seen, gone = Seen(known=True, again=self._history.again), list(self._gone)
+        for value, ends, *_ in self._records:
             while gone and gone[0] <= value["source"]["ts_us"]:
                 gone.pop(0)
                 seen.end()
@@ -189,6 +196,9 @@ class _Story:
         names = (
             ("s",) if self._ck is None else (*PLAIN, *COLLECTIONS, *(each for each in source.values if each[0] == "w"))
         )
+        again = self._history.again
+        if again is not None and at >= again.added * 1000:
+            names = (*names, DROPPED)
         nothing = True
         for name in names:
             (mine, my_end), (true, end) = seen.shown(name), self._true(source, name)
@@ -208,25 +218,32 @@ class _Story:
 
     @staticmethod
     def _true(source: Cells, name: str) -> tuple[Any, int]:
-        if name not in COLLECTIONS:
-            return source.values.get(name, (None, FOR_EVER))
-        return source.shown(FOR_EVER - 1).get(name), FOR_EVER
+        if name in COLLECTIONS:
+            return source.shown(FOR_EVER - 1).get(name), FOR_EVER
+        again = source.again
+        if name == DROPPED and again is not None and source.written.get(name, 0) < again.dropped * 1000:
+            return None, FOR_EVER
+        return source.values.get(name, (None, FOR_EVER))
 
     def _rows(self) -> Iterator[str]:
-        counts = Counter(value["source"]["snapshot"] for value, *_ in self._records if value["op"] == "r")
-        throughout = self._lives_throughout()
+        rows = [(value["source"]["snapshot"], table) for value, *_, table in self._records if value["op"] == "r"]
+        throughout = not self._ended and self._lives_throughout()
         for kind, most in (("true", 1), ("incremental", self._asked)):
-            if counts[kind] > most or (throughout and counts[kind] < most):
+            # A partition that is under way when its table is dropped and comes back is begun anew.
+            of_tables = Counter(table for of, table in rows if of == kind)
+            if max(of_tables.values(), default=0) > most or (throughout and of_tables.total() < most):
                 lives = "lives throughout, and " if throughout else ""
-                yield f"{lives}has {counts[kind]} rows of {most} snapshots {kind}"
+                yield f"{lives}has {of_tables.total()} rows of {most} snapshots {kind}"
 
     def _lives_throughout(self) -> bool:
-        times = sorted({0, *(write.us for write in self._history.writes[self._pk])})
-        for at in times:
+        again = self._history.again
+        times = {0, *(write.us for write in self._history.writes[self._pk])}
+        for at in sorted(times if again is None else {*times, again.dropped * 1000}):
             source = self._source(at)
             if source is None:
                 return False
-            lasts = source.marker == FOR_EVER or any(end == FOR_EVER for _, end in source.values.values())
+            ends = [self._true(source, name) for name in source.values]
+            lasts = source.marker == FOR_EVER or any(value is not None and end == FOR_EVER for value, end in ends)
             if not lasts and not source.shown(FOR_EVER - 1):
                 return False
         return True

@@ -145,6 +145,7 @@ class SimulatedConnection(Connection):
         self._scheduler = cluster.scheduler
         self._process: Process | None = cluster.scheduler.in_process
         self._avoided: dict[Any, float] = {}
+        self.vouched: dict[object, float] = {}
 
     def open(self) -> None:
         self._scheduler.pass_time(0.01)
@@ -301,8 +302,9 @@ class SimulatedConnection(Connection):
         if table is None or table.history is None:
             raise TableMissing(f"unconfigured table {asked['table']}")
         selection = Selection(asked["what"].split(", "), asked["where"], statement.values)
-        there = {*columns_of(table.history), *self._added(table, node)}
-        found = [*selection.rows(table.history, there, self._simulated.now_ms)]
+        added, heard = self._added(table, node), self._heard(node)
+        there = {*columns_of(table.history), *added}
+        found = [*selection.rows(table.history, there, self._simulated.now_ms, heard)]
         if paging_state is not None:
             token, ck = struct.unpack(">qi", paging_state)
             found = [row for row in found if selection.place(row) > (token, ck)]
@@ -313,7 +315,8 @@ class SimulatedConnection(Connection):
         if self.scanner is not None and page:
             uncut = self.scanner.scan_selected(page_of(page), 0, len(selection.what), len(page), 0, lambda: page)
         rows = page if uncut is None else uncut
-        return RawPage(tuple(selection.what), selection.types(), rows, 40 * len(page)), state
+        types = selection.types(added)
+        return RawPage(tuple(selection.what), types, rows, 40 * len(page), node=node.host), state
 
     def _raw(self, table: Table, rows: Sequence[Row], what: str, node: Node) -> RawPage:
         columns = self._log_columns(table, node)
@@ -331,8 +334,9 @@ class SimulatedConnection(Connection):
         """Until when a node has heard of changes of the schema."""
         return self._simulated.now_ms - node.deaf
 
-    def _added(self, table: Table, node: Node) -> list[str]:
-        return [name for name, added in table.columns.items() if added <= self._heard(node)]
+    def _added(self, table: Table, node: Node) -> dict[str, str]:
+        """Columns that are not always there, with their types."""
+        return plain_schema.changed_columns(table, self._heard(node))
 
     def _log_columns(self, table: Table, node: Node) -> dict[str, Any]:
         if table.history is None:
@@ -385,7 +389,7 @@ class SimulatedConnection(Connection):
             return [{"initial_tablets": 0 if keyspace == "tablets" else None}]
         if "FROM system_schema.tables" in query and "table_name IN" in query:
             logs = {str(name): self._table_of(keyspace, str(name)) for name in values[1:]}
-            return [{"table_name": name, "id": _id(table)} for name, table in logs.items() if table is not None]
+            return [{"table_name": name, "id": table.id} for name, table in logs.items() if table is not None]
         if "FROM system_schema.keyspaces" in query:
             return [{"keyspace_name": keyspace}]
         if "FROM system_schema.types" in query:
@@ -412,7 +416,7 @@ class SimulatedConnection(Connection):
             return [{"stream_id": stream} for one in sets for group in one.groups for stream in group.streams]
         if "FROM system_schema.tables" in query:
             again = table.gone is not None and self._simulated.now_ms >= table.gone[1]
-            return [{"id": uuid.UUID(int=3) if again else _id(table), "extensions": {"cdc": cdc_options(table)}}]
+            return [{"id": uuid.UUID(int=3) if again else table.id, "extensions": {"cdc": cdc_options(table)}}]
         assert "FROM system_schema.columns" in query, query
         if log:
             return log_rows(self._log_columns(table, node))
@@ -424,7 +428,7 @@ class SimulatedConnection(Connection):
         """What tells one version of a table from another."""
         heard = self._heard(node)
         dropped = plain_schema.dropped_columns(table, heard, of_log=True)
-        return _id(table), plain_schema.base_columns(table, heard), dropped
+        return table.id, plain_schema.base_columns(table, heard), dropped
 
     def _table_of(self, keyspace: str, name: str) -> Table | None:
         """By its name, or that of its log."""
@@ -439,10 +443,6 @@ class SimulatedConnection(Connection):
             self._simulated.mishaps += 1
             return listed[: self._scheduler.random.randrange(len(listed))]
         return listed
-
-
-def _id(table: Table) -> uuid.UUID:
-    return uuid.UUID(int=1 if table.former is None else 2)
 
 
 def _moment(ms: float) -> datetime:

@@ -7,6 +7,7 @@ independently of the code under test. Times are ms since 1970; the simulation be
 from __future__ import annotations
 
 import functools
+import math
 import random
 import uuid
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from connector.table_name import TableName
 from connector.timeuuid import time_key, time_uuid
 from connector.topology import StreamSet, tablet_set, vnode_set
 from tests.simulation.base_rows import log_cells
-from tests.simulation.base_world import History, Write, Writer, token_of_pk
+from tests.simulation.base_world import Again, History, Write, Writer, token_of_pk
 from tests.simulation.scheduler import EPOCH
 from tests.topology.ring import PLACES, STEP, make_stream, token_at
 
@@ -50,19 +51,6 @@ class Row:
 @functools.lru_cache(1 << 16)
 def _spelled(time: bytes) -> str:
     return str(uuid.UUID(bytes=time))
-
-
-#: The column that goes and comes back.
-DROPPED = "d"
-
-
-@dataclass(frozen=True, slots=True)
-class Again:
-    """When a column was dropped and added again, as text; and what it was before."""
-
-    dropped: int
-    added: int
-    type_before: str
 
 
 @dataclass
@@ -99,6 +87,10 @@ class Table:
             for one, at in zip(self.sets, self.known_at, strict=True)
             if at + lag <= now or one is self.sets[0]
         ]
+
+    @property
+    def id(self) -> uuid.UUID:
+        return uuid.UUID(int=1 if self.former is None else 2)
 
     @property
     def all_rows(self) -> list[Row]:
@@ -285,6 +277,7 @@ def _anew(rng: random.Random, kind: Kind, before: Table, drawn: Table) -> Table:
         [before.sets[at] for at in until],
         [before.known_at[at] for at in until],
         [row for row in before.rows if row.ms < dropped],
+        history=None if before.history is None else before.history.between(-math.inf, dropped),
     )
     # Its streams are those that were in force then.
     first = max(at for at, one in enumerate(drawn.sets) if one.timestamp <= created)
@@ -292,7 +285,8 @@ def _anew(rng: random.Random, kind: Kind, before: Table, drawn: Table) -> Table:
     sets = [tablet_set(created, streams), *drawn.sets[first + 1 :]]
     known = [max(created, at) for at in drawn.known_at[first:]]
     rows = [row for row in drawn.rows if row.ms >= created]
-    return Table(drawn.name, True, sets, known, rows, former=Former(old, dropped, created))
+    history = None if drawn.history is None else drawn.history.between(created, math.inf)
+    return Table(drawn.name, True, sets, known, rows, history=history, former=Former(old, dropped, created))
 
 
 def _table(
@@ -320,10 +314,11 @@ def _table(
         streams.append(_chooser(one))
     stamps = [one.timestamp for one in sets]
     if kind.old:
-        added = _columns(kind, rng.randrange(1 << 32))
-        history, rows = _history(rng, kind, late, sets, streams, added)
+        number = rng.randrange(1 << 32)
+        added, again = _columns(kind, number), _again(kind, number)
+        history, rows = _history(rng, kind, late, sets, streams, added, again)
         table = TableName(KEYSPACES[tablets], name)
-        return Table(table, tablets, sets, known, rows, added, ttl=kind.ttl, history=history)
+        return Table(table, tablets, sets, known, rows, added, again, ttl=kind.ttl, history=history)
     places = rng.sample(range(1, PLACES + 1), kind.keys)
     rows: list[Row] = []
     for _ in range(kind.rows):
@@ -390,12 +385,13 @@ def _history(
     sets: list[StreamSet],
     streams: list[Callable[[int, int], bytes]],
     added: dict[str, int],
+    again: Again | None,
 ) -> tuple[History, list[Row]]:
     """What is written to a table with rows from before, and its log."""
     lists, lives = rng.random() < 0.7 or kind.doubt, rng.random() < 0.3
     plain = not lists and not lives
-    writer = Writer(rng, kind.keys, lives, lists, added, kind.doubt, plain)
-    history = History((BEGIN_MS - 60_000) * 1000, lives, plain)
+    writer = Writer(rng, kind.keys, lives, lists, added, kind.doubt, plain, again)
+    history = History((BEGIN_MS - 60_000) * 1000, lives, plain, again)
     for write in writer.from_before((BEGIN_MS - 3_600_000) * 1000):
         history.add(write)
     rows: list[Row] = []

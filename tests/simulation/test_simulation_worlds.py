@@ -32,6 +32,9 @@ from tests.simulation.mutant_worlds import (
     RENAMES,
     SIGNALLED,
     SNAPSHOTS,
+    SNAPSHOTS_AGAIN,
+    SNAPSHOTS_ANEW,
+    STAMPED_OFFSETS,
     STAMPS,
     STARTS,
     STRANDED,
@@ -178,6 +181,12 @@ def test_whoever_tells_the_times_of_records_nothing_is_written_behind_what_may_b
     assert outcome.kinds["times change"]
 
 
+def test_nor_is_it_where_brokers_tell_when_positions_were_written() -> None:
+    outcome = simulate(0, STAMPED_OFFSETS)
+    assert not outcome.faults
+    assert outcome.kinds["times of offsets change"]
+
+
 @pytest.mark.parametrize("seed", [1, 4, 7])
 def test_what_was_written_and_not_answered_takes_no_row_with_it(seed: int) -> None:
     outcome = simulate(seed, UNANSWERED)
@@ -199,10 +208,18 @@ def test_tables_come_and_go_while_workers_run_and_nothing_of_them_is_lost_or_dou
     assert outcome.kinds["other tables"]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(6), 2000030])
 def test_rows_from_before_the_log_stand_among_their_changes_where_they_are_true(seed: int) -> None:
     outcome = simulate(seed, SNAPSHOTS)
     assert not outcome.faults
+
+
+def test_a_row_of_a_snapshot_has_what_its_columns_have_where_one_is_dropped_and_comes_back() -> None:
+    assert not simulate(25, SNAPSHOTS_AGAIN).faults
+
+
+def test_a_snapshot_goes_on_in_a_table_that_is_created_again() -> None:
+    assert not simulate(3, SNAPSHOTS_ANEW).faults
 
 
 @pytest.mark.parametrize("seed", [0, 1, 4])
