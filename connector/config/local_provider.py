@@ -23,6 +23,9 @@ from connector.errors import Problem
 _PATHS: Final = "allowed.paths"
 _NAMES: Final = "allowlist.pattern"
 LIMITS: Final = {"env": _NAMES, "file": _PATHS, "directory": _PATHS}
+#: What a reference with one part lacks.
+_PARTS: Final = {"file": "key, or no file", "directory": "file, or no folder"}
+_NO_PATH: Final = "a variable has neither a path nor a default: ${env:NAME}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +42,24 @@ class LocalProvider:
 
     def look_up(self, path: str, key: str, environ: Mapping[str, str]) -> tuple[str | None, str]:
         """The text, or why there is none."""
+        found, why = self._looked_up(path, key, environ)
+        if found is not None:
+            return found, ""
+        if "${" in path + key:
+            # It ends at the first brace, as Kafka's does.
+            return None, "a reference inside of another one is not resolved"
+        return None, why
+
+    def _looked_up(self, path: str, key: str, environ: Mapping[str, str]) -> tuple[str | None, str]:
         if self.kind == "env":
+            if not key:
+                return None, "it names no variable: ${env:NAME}"
             if self.names is not None and not self.names.fullmatch(key):
                 return None, f"the environment variable {key} may not be read: {_NAMES} has no such name"
-            return environ.get(key), f"the environment variable {key} is not set"
+            why = f"the environment variable {key} is not set"
+            return environ.get(key), f"{why}: {_NO_PATH}" if path else why
+        if not path:
+            return None, f"it names no {_PARTS[self.kind]}: ${{{self.kind}:/path:key}}"
         begin, colon, rest = path.partition(":")
         if not colon:
             return self._read(path, key)
@@ -57,6 +74,9 @@ class LocalProvider:
             target = Path(os.path.normpath(target))
             if not any(target.is_relative_to(allowed) for allowed in self.paths):
                 return None, f"the file {target} may not be read: it is not below any of {_PATHS}"
+        lacks = f"it names no {'key' if self.kind == 'file' else 'file'} in {path}: ${{{self.kind}:{path}:key}}"
+        if self.kind == "directory" and not key:
+            return None, lacks
         try:
             content = file_content(target).decode()
         except (OSError, UnicodeDecodeError) as error:
@@ -65,7 +85,7 @@ class LocalProvider:
         if self.kind == "directory":
             return content.rstrip("\r\n"), ""
         try:
-            return java_properties(content).get(key), f"the file {target} has no key {key}"
+            return java_properties(content).get(key), f"the file {target} has no key {key}" if key else lacks
         except ValueError as error:
             return None, f"the file {target} cannot be read: {error}"
 

@@ -257,6 +257,7 @@ def _together(asked: Iterable[Asked]) -> Findings:
         found.unreachable += its.unreachable
         found.awaited += its.awaited
         found.warnings += its.warnings
+        found.refused |= its.refused
     return found
 
 

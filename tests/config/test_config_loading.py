@@ -257,3 +257,29 @@ def test_a_provider_of_the_jvm_matters_where_something_refers_to_it(refers: str 
     found = problem(connector, worker)
     assert found.property == "config.providers.ssm.class"
     assert found.problem == "This provider of secrets is not supported"
+
+
+@pytest.mark.parametrize(
+    ("reference", "why"),
+    [
+        ("${file:{folder}/secrets}", "it names no key, or no file: ${file:/path:key}"),
+        ("${file::shop}", "it names no key, or no file: ${file:/path:key}"),
+        ("${file:{folder}/secrets:}", "it names no key in {folder}/secrets: ${file:{folder}/secrets:key}"),
+        ("${file:{folder}:shop}", "the file {folder} cannot be read: Is a directory"),
+        ("${directory:{folder}}", "it names no file, or no folder: ${directory:/path:key}"),
+        ("${directory:{folder}:}", "it names no file in {folder}: ${directory:{folder}:key}"),
+        ("${env:}", "it names no variable: ${env:NAME}"),
+        (
+            "${env:NOWHERE:-word}",
+            "the environment variable -word is not set: a variable has neither a path nor a default: ${env:NAME}",
+        ),
+        ("${file:{folder}/secrets:${env:HOME}}", "a reference inside of another one is not resolved"),
+    ],
+)
+def test_a_reference_that_lacks_a_part_is_told_which(tmp_path: Path, reference: str, why: str) -> None:
+    (tmp_path / "secrets").write_text("shop=word\n")
+    reference, why = (text.replace("{folder}", str(tmp_path)) for text in (reference, why))
+    with pytest.raises(ConfigurationError) as caught:
+        load({**CONNECTOR, "scylla.user": "u", "scylla.password": reference}, WORKER, {"HOME": "/root"})
+    [problem] = caught.value.problems
+    assert problem.property == "scylla.password" and problem.problem.endswith(f"}}: {why}")

@@ -128,6 +128,24 @@ def test_whether_a_missing_table_was_read_is_waited_for(monkeypatch: pytest.Monk
     assert warnings == ["something is as it should not be"], "for the status: what is logged at the start is not read"
 
 
+def test_a_start_whose_login_is_refused_looks_at_what_it_logs_in_with_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong, right = loaded(), loaded({"tasks.max": "3"})
+    asked: list[Any] = []
+
+    def kafka(configuration: Any, *given: Any) -> None:
+        asked.append(configuration)
+        found = given[-1]
+        if configuration == wrong:
+            found.refused = len(asked) > 1
+            found.unreachable.append(Problem(checks.KAFKA, "unable to reach Kafka"))
+
+    monkeypatch.setattr(checks, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(checks, "_check_kafka", kafka)
+    monkeypatch.setattr(checks, "_check_scylla", lambda *_: [])
+    assert checks.wait_until_checked(wrong, threading.Event(), Shown(), [], lambda before: right) == []
+    assert asked == [wrong, wrong, right], "a broker that is away is no reason to"
+
+
 def test_that_kafka_does_not_tell_is_no_word_that_a_table_was_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """It went away behind the checks, as while its brokers are started one by one."""
     asked: list[str] = []
