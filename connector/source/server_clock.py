@@ -34,16 +34,17 @@ class ServerClock:
 
     def sampled(self, host: str, server_ms: int) -> None:
         self._bases[host] = server_ms - self._monotonic() * 1000
+
+    def keep(self, hosts: Collection[str]) -> None:
+        """Forget the samples of servers that are gone: what theirs say now, nobody knows. Those of the others are there
+        by now, so that it can be told whether it is this machine's clock that is wrong."""
+        self._bases = {host: base for host, base in self._bases.items() if host in hosts}
         skew = self.skew_ms
         # Where it is between theirs, it is not this one that is wrong.
         ours_is_apart = skew > 0 or self.latest_ms() < self._wall() * 1000
         if abs(skew) > SKEW_WARNING_MS and ours_is_apart and not self._warned:
             self._warned = True
             log.warning("this machine's clock is %+.1f s off the servers'; using the servers' clock", -skew / 1000)
-
-    def keep(self, hosts: Collection[str]) -> None:
-        """Forget the samples of servers that are gone: what theirs say now, nobody knows."""
-        self._bases = {host: base for host, base in self._bases.items() if host in hosts}
 
     def now_ms(self) -> int:
         if not self._bases:
