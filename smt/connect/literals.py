@@ -88,11 +88,20 @@ class _Parser:
         self.at = start
         return False
 
+    def pass_blanks(self) -> None:
+        """Blanks that something follows: inside of a list or a map they are no value."""
+        start = self.at
+        while not self.token().strip() and self.more():
+            start = self.at
+        self.at = start
+
     def parse(self, *, embedded: bool) -> Literal | None:
         if not self.more():
             return None
-        if embedded and self.takes('"'):
-            return self.quoted()
+        if embedded:
+            if self.takes('"'):
+                return self.quoted()
+            self.pass_blanks()
         if self._word("null", embedded):
             return None
         for word, value in _WORDS.items():
@@ -236,7 +245,8 @@ def _common(found: list[Literal | None]) -> Schema | None:
 
 
 def _aligned(schema: Schema | None, literal: Literal | None) -> Any:
-    """A number in the width that all elements have. Where elements have a type, null is none of them."""
+    """A number in the width that all elements have. Where elements have a type, null is none of them, and a date or a
+    time is no number of another kind."""
     if literal is None:
         if schema is not None:
             raise _NoValue("null beside other elements")
@@ -244,6 +254,11 @@ def _aligned(schema: Schema | None, literal: Literal | None) -> Any:
     value = literal[1]
     if schema is None or isinstance(value, bool) or not isinstance(value, int | float):
         return value
+    own = (literal[0] or {}).get("name")
+    if own is not None and "name" not in schema:
+        raise _NoValue("a date or a time beside numbers")
+    if own == DATE and schema.get("name") == TIMESTAMP:
+        return value * _DAY_MS
     if schema["type"] == "float":
         return to_float32(value)
     return to_float64(value) if schema["type"] == "double" else value

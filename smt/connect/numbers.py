@@ -20,7 +20,9 @@ BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _WHOLE: Final = re.compile(r"[+-]?\d+")
 _FLOAT: Final = re.compile(r"([+-]?)(?:(NaN|Infinity)|((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?)")
 _HEX_FLOAT: Final = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?")
-_DECIMAL: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+_DECIMAL: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?")
+#: Of an exponent that Java takes, and of what it becomes with the digits behind the point.
+_MOST_EXPONENT: Final = (1 << 31) - 1
 #: What Java's trim() takes away.
 _BLANKS: Final = "".join(map(chr, range(33)))
 
@@ -89,12 +91,16 @@ def parse_float(text: str) -> float:
 
 def parse_decimal(text: str) -> Decimal:
     """``new BigDecimal(text)``."""
-    if not _DECIMAL.fullmatch(text):
+    found = _DECIMAL.fullmatch(text)
+    if found is None:
         raise ValueError(f"{text!r} is no number")
     try:
-        return Decimal(text)
+        number = Decimal(text)
     except InvalidOperation:
         raise ValueError(f"{text!r} is no number") from None
+    if max(abs(int(found[1] or 0)), -int(number.as_tuple().exponent)) > _MOST_EXPONENT:
+        raise ValueError(f"{text!r} has an exponent that no number of Java's has")
+    return number
 
 
 def decimal_of(schema: Schema | None, value: Any) -> Decimal | None:

@@ -258,6 +258,29 @@ def test_a_literal_whose_keys_are_no_texts_is_a_list_of_pairs(literal: str, payl
     assert applied("InsertHeader", {"header": "h", "value.literal": written}, done).headers[1][1] == payload
 
 
+@pytest.mark.parametrize(
+    ("literal", "java"),
+    [
+        *((text, text) for text in ('{"a": }', '{"a": , "b": 2}', "{ : 1}", "[1, , 2]", "[ , ]", '{"a":}')),
+        ("[1, ]", [1]),
+        ("[ ]", []),
+        ('{ "a" : 1 , }', {"a": 1}),
+        ('["2020-01-01",2.5]', '["2020-01-01",2.5]'),
+        ("[2020-01-01,70000]", "[2020-01-01,70000]"),
+        ('[70000,"2020-01-02"]', [70000, 18263]),
+        ('["2020-01-02","2020-01-01T12:30:00.000Z"]', [1577923200000, 1577881800000]),
+        ("1e399999999999", "1e399999999999"),
+        ("1.5e2147483648", "1.5e2147483648"),
+        ("1e-2147483648", "1e-2147483648"),
+        ("1e00000000001", 10),
+    ],
+)
+def test_a_literal_with_blanks_dates_or_beyond_javas_numbers(literal: str, java: object) -> None:
+    """What Connect's `Values.parseString` (4.1.1) makes of it: a text where the whole is none of a list or a map."""
+    done = applied("InsertHeader", {"header": "h", "value.literal": literal}, Record("t", None, ROW))
+    assert done.headers[0][1] == java
+
+
 def test_maps_and_zeros_are_masked_as_by_java() -> None:
     ints = {"type": "int32", "optional": False}
     fields = [
