@@ -156,9 +156,12 @@ class DeltaPublisher:
                 self.session.conf.unset(name)
         self._check_noted(table, note)
 
+    def is_own(self, table: str) -> bool:
+        return bool(self.turn(table)) or (self.schema(table) is not None and self.note(table) is not None)
+
     def _check_own(self, table: str) -> None:
         """Refuses to make a table anew that somebody else has made."""
-        if self.schema(table) is None or self.turn(table) or self.note(table) is not None:
+        if self.schema(table) is None or self.is_own(table):
             return
         if self.session.table(self.relation(table)).limit(1).count():
             raise LandingError(NOT_OURS.format(place=self.path(table)))

@@ -108,6 +108,9 @@ class Publisher(Protocol):
     def note(self, table: str) -> Mapping[str, Any] | None:
         """What the last commit with a note says."""
 
+    def is_own(self, table: str) -> bool:
+        """Whether it is there and landing has made it, also where no commit with a note is left."""
+
     def changed_by_others(self, table: str) -> str | None:
         """What somebody else has done to the table's rows since the last commit with a note; None where that is
         nothing, or other files with the same rows."""

@@ -184,7 +184,7 @@ class PublishedTable:
             if new.fields:
                 self.publisher.widen(self.name, new)
             self._merge(layout, self._wanted(known), stand, now, note)
-        elif stand is None or not self._has_mended(layout, self._wanted(known), now, note):
+        elif not self.publisher.is_own(self.name) or not self._has_mended(layout, self._wanted(known), now, note):
             self._replace(layout, now, note)
         if self._untidied >= _TIDIED_EVERY:
             self.publisher.tidy(self.name)

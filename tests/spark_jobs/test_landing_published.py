@@ -516,6 +516,9 @@ def test_an_iceberg_table_stays_landings_own_whatever_is_done_to_it(spark: Spark
     publisher.session.sql(f"CALL {catalog}.system.expire_snapshots(table => 'ks.t', {older}, retain_last => 1)")
     assert publisher.note("ks/t") is None
     land(merged(2000, 1, 1, v="b"))
+    snapshots = _iceberg_table(path).snapshots()
+    written = [each.summary.operation.value for each in snapshots if each.summary is not None]
+    assert written == ["replace", "append", "overwrite"], "what differs is written, not all of it"
     published, known, stand = _published(spark, way)
     publisher.session.sql(f"DROP TABLE {relation}")
     assert published.is_changed_meanwhile(known)
