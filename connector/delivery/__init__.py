@@ -5,7 +5,7 @@ from __future__ import annotations
 from connector.delivery.asked_once import patiently
 from connector.delivery.batches import LARGEST_BATCH
 from connector.delivery.blocked_partitions import blocked_partitions
-from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, no_bulk_client
+from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, LastingLogin, no_bulk_client
 from connector.delivery.dead_letters import DeadLetter, dead_letter_record
 from connector.delivery.failures import (
     CLOCK_ERRORS,
@@ -71,6 +71,7 @@ __all__ = [
     "GroupMember",
     "KafkaClients",
     "KafkaRecord",
+    "LastingLogin",
     "LastingTopic",
     "Lookout",
     "Membership",

@@ -272,7 +272,7 @@ class KafkaClients:
     #: Who reads in bulk, past the binding.
     bulk: Callable[[], BulkClient | None] = no_bulk_client
     health: ConnectionHealth = field(default_factory=ConnectionHealth)
-    #: How often that has changed. Whoever keeps a client notes it first, and makes another one when it is more.
+    #: How often that has changed: see `LastingLogin`.
     renewals: int = 0
     _admins: weakref.WeakSet[AdminClient] = field(default_factory=weakref.WeakSet, repr=False, compare=False)
 
@@ -412,3 +412,18 @@ def end_offsets(
         if wanted:
             time.sleep(PAUSE_SECONDS)
     return found
+
+
+class LastingLogin:
+    """Of whoever keeps a client: whether its `KafkaClients` log in with something else since that was made."""
+
+    def __init__(self, clients: KafkaClients) -> None:
+        self._clients, self._noted = clients, clients.renewals
+
+    @property
+    def is_another(self) -> bool:
+        return self._noted != self._clients.renewals
+
+    def note(self) -> None:
+        """Before another client is made: what changes meanwhile is seen by the next look."""
+        self._noted = self._clients.renewals

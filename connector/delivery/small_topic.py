@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from connector.delivery.clients import CALL_SECONDS, READ_UNCOMMITTED, KafkaClients
+from connector.delivery.clients import CALL_SECONDS, READ_UNCOMMITTED, KafkaClients, LastingLogin
 from connector.delivery.failures import describe, translated
 from connector.delivery.lasting_topic import LastingTopic
 from connector.delivery.producer import ReportingProducer
@@ -40,7 +40,7 @@ class SmallTopic:
     def __init__(self, clients: KafkaClients, spec: TopicSpec, group: str) -> None:
         self._clients, self._spec, self._group = clients, spec, group
         self._consumer: Consumer | None = None
-        self._login = 0
+        self._login = LastingLogin(clients)
         self._failing, self._quiet = Silence(), Silence(ASK_SECONDS)
         #: Whether there is such a topic.
         self.reading = False
@@ -63,7 +63,7 @@ class SmallTopic:
         """As `poll`."""
         try:
             with self._clients.named():
-                if self._login != self._clients.renewals:
+                if self._login.is_another:
                     self._log_in_anew()
                 found = self._polled(seconds)
                 self._failing.broken()
@@ -80,7 +80,7 @@ class SmallTopic:
             raise
 
     def _log_in_anew(self) -> None:
-        self._login = self._clients.renewals
+        self._login.note()
         self._read_once_more()
         self._let_go()
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from connector.config import Configuration
-from connector.delivery import KafkaClients, ReportingProducer, SmallTopic, compact_json, parse_json
+from connector.delivery import KafkaClients, LastingLogin, ReportingProducer, SmallTopic, compact_json, parse_json
 from connector.errors import CdcError, DeliveryError
 from connector.rest import ConnectorView, ConnectState, Instance
 from connector.secrets import scrubbed
@@ -326,13 +326,13 @@ class _Announcer:
     def __init__(self, clients: KafkaClients, topic: str, key: bytes) -> None:
         self._clients, self._topic, self._key = clients, topic, key
         self._producer: ReportingProducer | None = None
-        self._login = 0
+        self._login = LastingLogin(clients)
         self._said: Process | None = None
         self._due = 0.0
 
     def say(self, process: Process) -> None:
         now = time.monotonic()
-        if self._login != self._clients.renewals:
+        if self._login.is_another:
             self._said = None  # it may have been refused
         same = self._said is not None and process == replace(self._said, at_ms=process.at_ms)
         if same and now < self._due:
@@ -352,7 +352,7 @@ class _Announcer:
         if self._producer is None:
             self._producer = self._made()
         self._producer.poll()
-        if self._producer.is_stuck() or self._login != self._clients.renewals:
+        if self._producer.is_stuck() or self._login.is_another:
             self._producer.close()
             self._producer = self._made()
         self._producer.failure = None  # old words are not worth repeating
@@ -360,5 +360,5 @@ class _Announcer:
         self._producer.poll()
 
     def _made(self) -> ReportingProducer:
-        self._login = self._clients.renewals
+        self._login.note()
         return words_producer(self._clients)
