@@ -409,7 +409,7 @@ BROKEN = {
 GOOD = 'curl h/connectors/good/config -d \'{"connector.class": "C"}\'\n'
 
 
-@pytest.mark.parametrize("name", ["post.sh", "page.md", "requests.http"])
+@pytest.mark.parametrize("name", ["post.sh", "page.md", "page.adoc", "page.rst", "requests.http"])
 @pytest.mark.parametrize(("place", "broken"), BROKEN.items(), ids=BROKEN)
 def test_a_connector_in_what_is_no_json_is_not_passed_over(
     tmp_path: Path, name: str, place: str, broken: tuple[str, str]

@@ -32,7 +32,7 @@ _FORMS: dict[str, Form] = {
     **{".json": "JSON", ".properties": "properties", ".yaml": "YAML", ".yml": "YAML", ".env": "env"},
     **{".dockerfile": "Dockerfile", ".tf": "Terraform", ".mk": "Makefile", ".sql": "ksqlDB", ".ksql": "ksqlDB"},
     # A page that says how to post a connector has the same lines.
-    **dict.fromkeys((".sh", ".bash", ".zsh", ".fish", ".ps1", ".http", ".md"), "script"),
+    **dict.fromkeys((".sh", ".bash", ".zsh", ".fish", ".ps1", ".http", ".md", ".adoc", ".rst"), "script"),
 }
 _PROGRAMS = frozenset((".py", ".js", ".mjs", ".ts", ".java", ".kt", ".go", ".rb", ".bat", ".cmd"))
 _FROM = re.compile(r"\A(?:[ \t]*(?:#[^\n]*|ARG[ \t][^\n]*)?\r?\n)*[ \t]*FROM[ \t]", re.IGNORECASE)
