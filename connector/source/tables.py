@@ -119,6 +119,10 @@ class Tables(Mapping[TableName, DescribedTable]):
         self._stop(table, page.node)
         return None
 
+    def stop(self, table: TableName) -> None:
+        """It is another one now: nothing is read until it was described again."""
+        self._stop(table, None)
+
     def knows(self, table: TableName, until_ms: int) -> bool:
         """Whether rows from before then may be read: their columns are known, if any node knows them."""
         vouched = self._known[table].vouched_ms

@@ -275,14 +275,17 @@ class Watch:
             if not poll.sets.serves(table):
                 self._describing.ask(table)
                 continue
-            was_known = not self._planner.tables[table].anew
+            plan = self._planner.tables[table]
+            was_known = not plan.anew
+            if poll.listed and was_known and plan.log not in (None, poll.sets.log_id):
+                # Its pages may look as those of the former one did.
+                self._tables.stop(table)
             if not poll.listed or self._planner.identify(table, poll.sets.log_id, poll.listed):
                 served.append(table)
                 continue
             poll.due = self._monotonic() + ANEW_SECONDS
             if was_known:
                 log.warning("%s: was created again: its streams are others, read from their beginning", table)
-                self._describing.ask(table)
         return served
 
     def _fetched(self, poll: Poll, sets: dict[int, StreamSet], error: BaseException | None) -> None:

@@ -206,6 +206,26 @@ def test_a_description_that_is_waited_for_holds(watched: Watched, scylla: Double
     assert watched.tables.answers, "and go on when it is there"
 
 
+def test_nothing_is_read_of_a_table_that_was_created_again_until_it_is_described(
+    watched: Watched, scylla: Double, session: Session
+) -> None:
+    """Its pages look as those of the former one did."""
+    watched.run(5)
+    former = watched.tables[watched.table].description.table_id
+    session.execute(f"DROP TABLE {watched.table}")
+    session.execute(
+        f"CREATE TABLE {watched.table} (pk int, ck int, v text, PRIMARY KEY (pk, ck)) WITH cdc = {{'enabled': true}}"
+    )
+    fault = scylla.admin.add_fault("server_error", pattern="system_schema.columns")
+    watched.run(5)
+    assert watched.tables.stopped(watched.table)
+    scylla.admin.remove_fault(fault)
+    watched.run(LONGEST_PAUSE + 1)
+    watched.tables.put_in_force()
+    assert not watched.tables.stopped(watched.table)
+    assert watched.tables[watched.table].description.table_id != former
+
+
 def test_tables_are_described_again_when_the_schema_has_another_version(watched: Watched, scylla: Double) -> None:
     watched.run(95)
     answers = len(watched.tables.answers)
