@@ -232,13 +232,16 @@ class DeltaPublisher:
         number, size = extent(self.session, self.path(table))
         there = properties_of(self.session, self.path(table))
         wanted: dict[str, str] = {}
-        if there.get(_MAPPING, "none") != "none":
+        mapped = there.get(_MAPPING, "none") != "none"
+        if mapped:
             # What a replacement took away. Of other tables only their users take it.
             schema = self.schema(table)
             assert schema is not None
             wanted[_FEED] = _properties(_names(schema))[_FEED]
         wanted.update(_keeping(there, self.retention_ms))
-        if size >= _VECTORS_FROM and _VECTORS not in there:
+        # Without them Delta says of mapped names by a number alone that readers must know them. Some look for a list:
+        # delta-rs shows nulls then, where it refuses, and DuckDB refuses, where it reads.
+        if (mapped or size >= _VECTORS_FROM) and _VECTORS not in there:
             wanted[_VECTORS] = "true"
         if wanted:
             give_properties(self.session, self.path(table), wanted)

@@ -11,6 +11,7 @@ import polars
 import pyarrow
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaProtocolError
 from pyiceberg.table import StaticTable
 from pyspark.sql import Row, SparkSession
 
@@ -64,7 +65,9 @@ class Readers:
         """By delta-rs and Arrow; polars and pandas must see the same, where names are not mapped."""
         read = read_elsewhere(self.path, "delta")
         rows = [tuple(dict(v) if isinstance(v, list) else v for v in row.values()) for row in read.to_pylist()]
-        if self.table.protocol().min_reader_version == 2:
+        if "delta.columnMapping.mode" in self.table.metadata().configuration:
+            with pytest.raises(DeltaProtocolError, match="columnMapping"):
+                self.table.to_pandas()
             return sorted(rows, key=repr)
         assert polars.read_delta(self.path).height == len(rows)
         if "deletionVectors" not in self.features:
