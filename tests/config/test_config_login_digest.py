@@ -47,20 +47,19 @@ def test_a_password_makes_another_login(connector: dict[str, str]) -> None:
 @pytest.mark.parametrize("of_kafka", [True, False], ids=["Kafka", "ScyllaDB"])
 def test_a_file_that_is_replaced_in_place_makes_another_login(tmp_path: Path, of_kafka: bool) -> None:
     """Also one of which the configuration knows the name alone."""
-    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
-    shutil.copy(STORES / "client-chain.pem", chain)
-    shutil.copy(STORES / "client-key.pem", key)
+    file = tmp_path / "login"
+    shutil.copy(STORES / ("client-chain.pem" if of_kafka else "client.p12"), file)
     if of_kafka:
-        given: tuple[Any, Any] = ({}, {"security.protocol": "SSL", "ssl.certificate.location": str(chain)})
+        given: tuple[Any, Any] = ({}, {"security.protocol": "SSL", "ssl.certificate.location": str(file)})
     else:
-        names = ("scylla.ssl.openssl.keyCertChain", "scylla.ssl.openssl.privateKey")
-        given = (dict(zip(names, map(str, (chain, key)), strict=True)) | {"scylla.ssl.enabled": "true"}, {})
+        store = {"scylla.ssl.keystore.path": str(file), "scylla.ssl.keystore.password": "storepass"}
+        given = (store | {"scylla.ssl.enabled": "true"}, {})
     configuration = loaded(*given)
     before = login_digest(configuration), kafka_digest(configuration.kafka)
-    chain.write_text(chain.read_text() + "\n")
+    file.write_bytes(file.read_bytes() + b"\n")
     assert login_digest(configuration) != before[0]
     assert (kafka_digest(configuration.kafka) != before[1]) is of_kafka
-    chain.unlink()
+    file.unlink()
     assert login_digest(configuration) != before[0], "who needs it says that it is not there"
 
 
