@@ -46,6 +46,10 @@ class TableReader(TableState):
         """Take in the answer to a poll that *started* at ``polled_at``; only a FRESH one counts as a
         successful poll."""
         before = self.lineage.newest
+        news = before is not None and any(at > before.timestamp for at in view.timestamps)
+        # Where a mark knew of sets that we did not, nothing was read: groups stand where it says, beyond ends that only
+        # its writer knew of. Taken for read, what came late into them would be in no look.
+        unread = {slot for slot in self.active if not self.knows_enough(slot)} if news else set()
         observed, added = self.lineage.observe(view)
         if observed is not Observed.FRESH:
             return observed
@@ -53,7 +57,7 @@ class TableReader(TableState):
         if self.lineage.newest is not before:
             looks.end(self)
             snapshots.new_set(self)
-            for state in added:
+            for state in (*added, *(state for slot in unread for state in self.lineage.groups(slot))):
                 if state.slot in self.active:
                     self._place(state)
             self._prune()

@@ -167,3 +167,17 @@ def test_what_was_read_before_the_end_was_known_is_not_read_again() -> None:
     second = Single(TWO, SPLIT, now=single.now, records=single.topic)
     (again,) = look(second, 1_900)
     assert not beyond(again.state, B, row(1_659)) and beyond(again.state, B, row(1_660))
+
+
+def test_what_only_the_writer_of_a_mark_knew_the_end_of_is_looked_at() -> None:
+    """He read on to 1650, but none of B beyond its end. Who took the place of his mark for what B was read to, since the
+    end was told behind that, passed over what had come late before it."""
+    first = ended()
+    first.to(1_650 + CONFIDENCE)
+    first.read_all()
+    first.commit(move_marks=True)
+    second = Single(TWO, now=first.now, records=first.topic)
+    assert not second.reads(), "it does not know the set of the mark"
+    second.poll(SPLIT)
+    (read,) = look(second, max(DUE, 1_650 + GRACE + CONFIDENCE))
+    assert (read.streams, read.read_to) == ((B,), 1_500)
