@@ -21,6 +21,7 @@ REAL_ALONE = {
     topics.test_a_topic_that_cannot_be_created_names_its_property,
     topics.test_names_that_no_topic_can_have_are_said_and_need_no_rights,
     transacting.test_a_record_of_a_time_that_the_broker_does_not_take_tells_of_the_clock,
+    transacting.test_disabled_notes_no_position_behind_a_record_that_nobody_has,
 }
 
 
