@@ -239,6 +239,13 @@ LATE = [
         looking.test_a_look_is_owed_by_whoever_comes_next,
     ),
     Mutant(
+        "a look begins at an end that only the mark's writer knew of",
+        READER,
+        "        unread = {slot for slot in self.active if not self.knows_enough(slot)} if news else set()\n",
+        "        unread: set[int] = set()\n",
+        looking.test_what_only_the_writer_of_a_mark_knew_the_end_of_is_looked_at,
+    ),
+    Mutant(
         "heirs stand still while a look delivers",
         LOOKS,
         "        heir.holds += 1\n    plan.holding[read] = heirs\n",
