@@ -122,6 +122,10 @@ class RetriableDeliveryError(DeliveryError):
     """The same call may succeed later."""
 
 
+class OthersToo(RetriableDeliveryError):
+    """Others do the same at this moment, and were first: it is over soon, or is to be done again."""
+
+
 class TransactionAborted(DeliveryError):
     """The transaction cannot commit; after a confirmed abort its records are produced again."""
 

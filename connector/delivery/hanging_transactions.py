@@ -431,7 +431,7 @@ def _abort_again(
         producer.produce_all(_repeated(records))
         producer.flush(deadline)
         _tell_group(clients, producer, where, "")
-    except UnknownOutcome:
+    except (ProducerFenced, UnknownOutcome):
         raise
     except DeliveryError as error:
         log.debug("ending a hanging transaction of %s: %s", producer.transactional_id, error)

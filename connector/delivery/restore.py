@@ -34,7 +34,7 @@ from connector.delivery.slot_reader import Patience, RestoredSlot, SlotRecords, 
 from connector.delivery.slots_reader import Sought, slots_reader
 from connector.delivery.standing import Standing
 from connector.delivery.transactional_producer import TransactionalProducer, fence
-from connector.errors import ProducerFenced, RetriableDeliveryError, UnknownOutcome
+from connector.errors import OthersToo, ProducerFenced, RetriableDeliveryError, UnknownOutcome
 
 log = logging.getLogger(__name__)
 
@@ -204,7 +204,8 @@ def _end_all(
         try:
             end_hanging_transactions(clients, where, producers, deadline, cancelled)
         except (ProducerFenced, UnknownOutcome) as error:
-            raise RetriableDeliveryError(f"ending open transactions of former owners: {error}") from None
+            kind = OthersToo if isinstance(error, ProducerFenced) else RetriableDeliveryError
+            raise kind(f"ending open transactions of former owners: {error}") from None
     finally:
         for producer in producers:
             producer.close()

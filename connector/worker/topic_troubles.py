@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
+import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from connector.delivery import LARGEST_BATCH, TopicFacts
+from connector.errors import OthersToo
 from connector.source import Chores
 from connector.worker.pipeline import Pipeline
 
@@ -23,6 +25,8 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 # What a person has to mend is not over in a moment, and each try takes a transaction of all tables back.
 REFUSED_PAUSE = 5.0
+# Workers that end what is left open take it from each other: each leaves the others another time.
+OTHERS_TOO = (2.0, 8.0)
 # A look at a topic whose brokers are away takes a minute, in a thread that others need as well: there may be many such
 # topics.
 LOOKS_AT_ONCE = 2
@@ -137,6 +141,10 @@ class TopicTroubles:
         self._looks -= 1
         trouble = self._troubles[topic]
         if topic not in self._pipeline.suspended_topics:
+            return
+        if isinstance(error, OthersToo):
+            self._pipeline.suspend_topic(topic, str(error))
+            trouble.due = time.monotonic() + random.uniform(*OTHERS_TOO)
             return
         if not isinstance(found, TopicFacts):
             self._wait_on(topic, str(found or error))

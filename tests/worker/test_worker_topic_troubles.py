@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from connector.delivery import TopicFacts
+from connector.errors import OthersToo, RetriableDeliveryError
 from connector.source import Chores
-from connector.worker.topic_troubles import LOOKS_AT_ONCE, TopicTroubles, Unseen
+from connector.worker import topic_troubles
+from connector.worker.topic_troubles import LOOKS_AT_ONCE, OTHERS_TOO, TopicTroubles, Unseen
 from tests.worker.test_worker_pipeline import PLENTY, pipeline
 
 TOPICS = [f"t{number}" for number in range(10)]
@@ -45,3 +50,27 @@ def test_many_topics_whose_brokers_are_away_leave_threads_for_others() -> None:
         assert 0 < len(chores.begun) <= LOOKS_AT_ONCE
         chores.end()
     assert {*seen} >= {*TOPICS[1:]}
+
+
+@pytest.mark.parametrize(
+    ("error", "longest"), [(OthersToo("fenced"), OTHERS_TOO[1]), (RetriableDeliveryError("away"), 60.0)]
+)
+def test_what_others_end_at_this_moment_is_looked_at_soon(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, longest: float
+) -> None:
+    """Three workers that ended what a fourth had left took it from each other, with pauses of a minute at last."""
+    now = [1_000.0]
+    monkeypatch.setattr(topic_troubles, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    records, chores = pipeline(), Held()
+    troubles = TopicTroubles(records, lambda topic, owners: "unasked", Unseen(), cast(Chores, chores))
+    troubles.suspend("t0", "its readers are blocked")
+    troubles.tick()
+    waited = []
+    for _ in range(12):
+        chores.end(error)
+        began = now[0]
+        while not chores.begun:
+            now[0] += 0.5
+            troubles.tick()
+        waited.append(now[0] - began)
+    assert longest - 6 < max(waited) <= longest + 0.5
