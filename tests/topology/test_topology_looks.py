@@ -170,8 +170,8 @@ def test_what_was_read_before_the_end_was_known_is_not_read_again() -> None:
 
 
 def test_what_only_the_writer_of_a_mark_knew_the_end_of_is_looked_at() -> None:
-    """He read on to 1650, but none of B beyond its end. The next one, who was told of the end behind that, took 1650 for
-    what B was read to, and passed over what had come late before it."""
+    """He read on to 1650, but none of B beyond its end. The next one, who was told of the end behind that, took 1650
+    for what B was read to, and passed over what had come late before it."""
     first = ended()
     first.to(1_650 + CONFIDENCE)
     first.read_all()
