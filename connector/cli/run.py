@@ -26,7 +26,7 @@ from connector.cli.numbers import port, positive
 from connector.cli.output import Output
 from connector.cli.quick_imports import quick_imports, without_numpy
 from connector.config import Configuration
-from connector.errors import CdcError, ConfigurationError, Problem, UsageError
+from connector.errors import ConfigurationError, Problem, UsageError
 from connector.own_python import module_command
 from connector.stop_signals import ENDING, on_signals
 
@@ -133,13 +133,15 @@ class RunCommand:
         steering = Steering(supervisor)
         shared = supervisor.shared = SharedState(worker, login.clients)
         stack.callback(shared.stop)
-        renewal = Renewal(supervisor, load_again, threading.Lock())
-        checks = partial(_checks, shared, supervisor, lambda name: renewal.renewed(name, asked=False))
+        renewal: Renewal  # which has the checks made again that ask it
+        checks = partial(_checks, shared, supervisor, lambda name: renewal.renew(name, asked=False))
         connectors = None
         if by_api:
             load = partial(load_beside, worker=args.worker)
             connectors = Connectors(supervisor, shared, load, count, order, checks, positions_of_others, stop)
             renewal = connectors.renewal
+        else:
+            renewal = Renewal(supervisor, load_again, threading.Lock())
         login.start(renewal.renew_all)
         stack.callback(login.stop)
         relogin = Relogin(supervisor, renewal, steering)
@@ -207,7 +209,7 @@ def _refuse_what_nobody_can_reach(args: argparse.Namespace) -> None:
 def _checks(
     shared: SharedState,
     supervisor: Supervisor,
-    renewed: Callable[[str], Configuration | None],
+    renew: Callable[[str], Configuration | None],
     configuration: Configuration,
     stop: threading.Event,
     waiting: Waiting,
@@ -222,10 +224,7 @@ def _checks(
 
     def again(before: Configuration) -> Configuration:
         nonlocal configuration
-        try:
-            configuration = renewed(name) or before
-        except CdcError as error:
-            log.warning("connector %s: goes on with what its references named before: %s", name, error)
+        configuration = renew(name) or before
         return configuration
 
     try:

@@ -89,7 +89,7 @@ class ConnectCluster:
         validate: Validate,
         worker: Configuration,
         defined: Connectors | None = None,
-        renew: Callable[[str], None] = lambda connector: None,
+        renew: Callable[[str], object] = lambda connector: None,
         clients: KafkaClients | None = None,
     ) -> None:
         """``worker`` is of its worker file: its connector does not matter. ``defined``: those that came by the API.

@@ -8,18 +8,16 @@ secrets may be far away.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 
 from connector.config import Configuration, kafka_digest
 from connector.errors import CdcError
+from connector.worker.now_and_then import NowAndThen
 from connector.worker.refused_logins import login_attempts
 from connector.worker.settings import kafka_clients
 
 log = logging.getLogger(__name__)
-
-LOOK_SECONDS = 0.5
 
 _OTHER_FILE = "its worker's file has changed: start the process anew"
 
@@ -38,23 +36,15 @@ class OwnLogin:
         self._seen, self._attempts = 0, login_attempts()
         self._why: str | None = None
         self._renewed: Callable[[], None] = lambda: None
-        self._ended = threading.Event()
+        self._thread = NowAndThen(self.look, "own login", "what the process logs in to Kafka with")
 
     def start(self, renewed: Callable[[], None]) -> None:
         """``renewed``: called in another thread behind each change, for what else in this process asks Kafka."""
         self._renewed = renewed
-        threading.Thread(target=self._run, daemon=True, name="own login").start()
+        self._thread.start()
 
     def stop(self) -> None:
-        self._ended.set()
-
-    def _run(self) -> None:
-        while not self._ended.wait(LOOK_SECONDS):
-            try:
-                self.look()
-            except Exception:
-                # Whatever ails a file, the next look may find it mended.
-                log.exception("what the process logs in to Kafka with is not known")
+        self._thread.stop()
 
     def look(self) -> None:
         """Now and then, in one thread."""

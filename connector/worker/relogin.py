@@ -7,7 +7,6 @@ something else are asked to end, and started with what is there by then. While i
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from connector.config import login_digest
 from connector.errors import CdcError
 from connector.pauses import Attempts
 from connector.worker.holding import Target
+from connector.worker.now_and_then import NowAndThen
 from connector.worker.refused_logins import FIRST_PAUSE, OVER_SECONDS, login_attempts
 from connector.worker.renewal import Renewal
 from connector.worker.steering import Steering
@@ -24,7 +24,6 @@ from connector.worker.tenants import Tenant
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.5
 # Workers say it every other second.
 HEARD_SECONDS = 10.0
 # Between two starts for it, the longest: a store that makes another login for whoever asks always has a new one.
@@ -51,21 +50,13 @@ class Relogin:
     ) -> None:
         self._supervisor, self._renewal, self._steering, self._monotonic = supervisor, renewal, steering, monotonic
         self._connectors: dict[str, _Connector] = {}
-        self._ended = threading.Event()
+        self._thread = NowAndThen(self.look, "logins", "what workers log in with")
 
     def start(self) -> None:
-        threading.Thread(target=self._run, daemon=True, name="logins").start()
+        self._thread.start()
 
     def stop(self) -> None:
-        self._ended.set()
-
-    def _run(self) -> None:
-        while not self._ended.wait(LOOK_SECONDS):
-            try:
-                self.look()
-            except Exception:
-                # Whatever ails a file, the next look may find it mended.
-                log.exception("what workers log in with is not known")
+        self._thread.stop()
 
     def look(self) -> None:
         """Now and then, in one thread."""
@@ -74,10 +65,8 @@ class Relogin:
             tenant.refused = "; ".join(dict.fromkeys(cause for cause, _ in refused.values())) or None
             if refused and tenant.target is Target.RUNNING and tenant.over is None:
                 self._look_at(tenant, {index: login for index, (_, login) in refused.items()})
-        self._connectors = {name: each for name, each in self._connectors.items() if name in self._names()}
-
-    def _names(self) -> set[str]:
-        return {tenant.name for tenant in self._supervisor.tenants.values()}
+        names = {tenant.name for tenant in list(self._supervisor.tenants.values())}
+        self._connectors = {name: each for name, each in self._connectors.items() if name in names}
 
     def _refused(self, group: str) -> dict[int, tuple[str, str]]:
         """Workers that say so now, or said it last and have ended: what they were told, and their logins."""

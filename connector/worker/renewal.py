@@ -30,12 +30,13 @@ class Renewal:
     ) -> None:
         self._supervisor, self._load, self._lock = supervisor, load, lock
 
-    def renew(self, connector: str) -> None:
-        """Before somebody has its workers started again."""
+    def renew(self, connector: str, *, asked: bool = True) -> Configuration | None:
+        """Before its workers are started again. As `renewed`, but for what cannot be loaded: that is told."""
         try:
-            self.renewed(connector)
+            return self.renewed(connector, asked=asked)
         except CdcError as error:
             log.warning("connector %s: goes on with what its references named before: %s", connector, error)
+            return None
 
     def renew_all(self) -> None:
         """Where the process itself logs in anew: what it looks at for them, and workers that end and begin again."""
