@@ -294,7 +294,7 @@ def _start_jvm(settings: Mapping[str, str]) -> None:
     secret is in files of this user's for the moment of the start, and comes again, as all settings do, through the
     connection to the JVM that runs.
     """
-    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+    if _has_jvm():
         return
     secret = {name: value for name, value in settings.items() if is_secret_name(name) or holds_secret(value)}
     public = {name: value for name, value in settings.items() if name not in secret}
@@ -420,8 +420,13 @@ def _filtering(descriptor: int) -> int:
 def _choose_java() -> None:
     """For a JVM that is still to be started. Spark takes the first one that it comes to, of whatever release, and does
     not start in one without a module that it can do without."""
-    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+    if not _has_jvm():
         os.environ.update(find_java().spark_environment())
+
+
+def _has_jvm() -> bool:
+    """Of this process, or of who has submitted it."""
+    return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def tasks_done(session: SparkSession) -> str:

@@ -26,7 +26,6 @@ def main(folder: Path) -> int:
     from connector.cli.source_options import configured_access
     from embedded.demo.comparison import plain
     from spark_jobs.config import load_settings
-    from spark_jobs.jvm import find_java
     from spark_jobs.land import land
     from spark_jobs.session import needing_spark, start_session
     from spark_jobs.stream import Progress
@@ -36,7 +35,6 @@ def main(folder: Path) -> int:
     # Spark hands timestamps over as local time.
     os.environ["TZ"] = "UTC"
     time.tzset()
-    os.environ.update(find_java().spark_environment())
     settings = with_jars(load_settings(folder / "landing.json"))
     # Into this process's log file, for whoever looks why Spark ended. `landing.json` does not say that rows are few:
     # who takes that for a start has more of them.
