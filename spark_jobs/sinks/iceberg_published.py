@@ -169,11 +169,14 @@ class IcebergPublisher:
         return True
 
     def is_own(self, table: str) -> bool:
-        if not self._sink.exists(table) or self._sink.is_taken(table):
-            return False
+        return self._sink.exists(table) and not self._sink.is_taken(table) and self._is_made_here(table)
+
+    def _is_made_here(self, table: str) -> bool:
         loaded = self._sink.loaded(table)
-        if loaded.currentSnapshot() is None or self._noted(loaded) is not None:
-            return loaded.currentSnapshot() is not None
+        if loaded.currentSnapshot() is None:
+            return False
+        if self._noted(loaded) is not None:
+            return True
         # The commits with our notes may have expired; its properties stay. Earlier versions gave it no own one.
         there = loaded.properties()
         return any(all(there.get(name) == value for name, value in each.items()) for each in (_OWN, _PROPERTIES))
@@ -181,7 +184,7 @@ class IcebergPublisher:
     def _check_own(self, table: str, there: StructType | None) -> None:
         """Refuses to make a table anew that somebody else has made, or to take a name that is landing's own."""
         taken = self._sink.is_taken(table)
-        if there is not None and not taken and not self.is_own(table):
+        if there is not None and not taken and not self._is_made_here(table):
             taken = bool(self.session.table(self.relation(table)).limit(1).count())
         if taken:
             raise LandingError(NOT_OURS.format(place=self.relation(table)))
