@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, TopicPartition
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED
 from connector.delivery.failures import TOPIC_ERRORS
 from connector.delivery.membership import Membership
-from connector.delivery.producer import FailedRecord
+from connector.delivery.producer import FailedRecord, ReportingProducer
 from connector.delivery.records import OutgoingRecord
 from connector.delivery.transaction import Delivery
 from connector.delivery.transactional_producer import TransactionalProducer, fence
@@ -221,6 +221,12 @@ def test_a_record_beyond_the_limit_is_refused_with_its_topic(world: World) -> No
     delivered(world, ["small"])
 
 
+def refused_for_its_time(world: World, producer: ReportingProducer) -> None:
+    """A record as of a machine whose clock is two hours ahead, where none is taken."""
+    ahead = round((time.time() + 7_200) * 1000)
+    producer._producer.produce(world.data, b"v", b"b", timestamp=ahead, on_delivery=producer._reported)
+
+
 def test_a_record_of_a_time_that_the_broker_does_not_take_tells_of_the_clock(world: World) -> None:
     """As on a machine whose clock is two hours ahead, where no record is taken."""
     membership, _ = world.member("w")
@@ -228,8 +234,7 @@ def test_a_record_of_a_time_that_the_broker_does_not_take_tells_of_the_clock(wor
     delivery.add(0, records(world, "a"))
     producer = delivery._producer
     assert producer is not None
-    ahead = round((time.time() + 7_200) * 1000)
-    producer._producer.produce(world.data, b"v", b"b", timestamp=ahead, on_delivery=producer._reported)
+    refused_for_its_time(world, producer)
     with pytest.raises(TransactionAborted, match=f"{world.data}: INVALID_TIMESTAMP: .*; this machine's clock"):
         delivery.commit([mark(0, "w")])
     delivery.abort()
@@ -253,8 +258,7 @@ def test_disabled_notes_no_position_behind_a_record_that_nobody_has(world: World
     delivery.add(0, records(world, "a"))
     plain = delivery._plain
     assert plain is not None
-    ahead = round((time.time() + 7_200) * 1000)
-    plain._producer.produce(world.data, b"v", b"refused", timestamp=ahead, on_delivery=plain._reported)
+    refused_for_its_time(world, plain)
     with pytest.raises(DeliveryError, match=f"{world.data}: INVALID_TIMESTAMP"):
         delivery.commit([mark(0, "w")])
     delivery.abort()
