@@ -151,6 +151,13 @@ class Reading:
         """Whatever is FAILED, in the next round instead of when its time has come."""
         self._given_up.hurry(time.monotonic())
 
+    def go_on(self) -> None:
+        """What is postponed, in the next round: what it waits for may be over."""
+        now = time.monotonic()
+        hurried = self.retries.go_on(now)
+        self._delayed = [(now if read.state in hurried else at, order, read) for at, order, read in self._delayed]
+        heapq.heapify(self._delayed)
+
     def _try_again(self, now: float) -> None:
         due = self._given_up.due(now)
         if due:

@@ -73,6 +73,13 @@ class Retries:
         known.not_before = now + self._pause(known.attempts)
         return known
 
+    def go_on(self, now: float) -> frozenset[GroupState]:
+        """Groups that only pause, and need not any more; if they have to again, for longer."""
+        pausing = {group: retrying for group, retrying in self.groups.items() if not retrying.told}
+        for retrying in pausing.values():
+            retrying.not_before = min(now, retrying.not_before)
+        return frozenset(pausing)
+
     def tell(self, retrying: Retrying) -> None:
         """It is read again and again in vain."""
         if not retrying.told:

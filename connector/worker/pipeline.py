@@ -82,6 +82,7 @@ class Pipeline:
         self._tolerant = configuration.connector["errors.tolerance"] == "all"
         #: Those that take no records at the moment, and why.
         self.suspended_topics: dict[str, str] = {}
+        self._resumed = False
         self.poison: dict[tuple[bytes, bytes], str] = {}
         # Those that became dead letters in the open transaction.
         self._answered: set[tuple[bytes, bytes]] = set()
@@ -267,9 +268,14 @@ class Pipeline:
 
     def resume_topic(self, facts: TopicFacts) -> None:
         """It takes records again, perhaps other ones than before."""
-        self.suspended_topics.pop(facts.name, None)
+        self._resumed |= self.suspended_topics.pop(facts.name, None) is not None
         self.facts[facts.name] = facts
         self._limits.pop(facts.name, None)
+
+    def take_resumed(self) -> bool:
+        """Whether some topic takes records again, since somebody asked."""
+        resumed, self._resumed = self._resumed, False
+        return resumed
 
     def largest_record(self, topic: str) -> int | None:
         """As far as it is known."""

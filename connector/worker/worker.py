@@ -155,6 +155,8 @@ class Worker:
             # After events and before new reads: now groups stand where their last read ended.
             more = self._place(server_now)
         if self.transactions.ready:
+            if self.pipeline.take_resumed():
+                self.reading.go_on()
             pause = self.reading.pump(server_now)
             self._pump_due = now if more else now + pause
 

@@ -17,6 +17,7 @@ from connector.source.pages import RawPage
 from connector.source.reading import Reading
 from connector.source.settings import ConnectionSettings, ReadingSettings
 from connector.source.tables import Tables
+from connector.topology import Read
 from tests.servers.patience import until
 from tests.topology.single import CONFIDENCE, TABLE, Single, stream, tablets
 
@@ -49,7 +50,7 @@ class Requests:
 class Reader:
     """Reads four groups of two slots, by answers that the test gives."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, retry_ms: int = 1) -> None:
         self.log = Requests()
         monkeypatch.setattr("connector.source.reading.LogReader", lambda *_: self.log)
         monkeypatch.setattr("connector.source.reading.COUNTING_SECONDS", 0.0)
@@ -59,7 +60,7 @@ class Reader:
         self.reading = Reading(
             self.one.planner,
             cast(Connection, SimpleNamespace(settings=ConnectionSettings(()))),
-            ReadingSettings(confidence_ms=CONFIDENCE, retry_base_ms=1, retry_max_ms=1),
+            ReadingSettings(confidence_ms=CONFIDENCE, retry_base_ms=retry_ms, retry_max_ms=retry_ms),
             lambda event: None,
             cast(Consumer, None),
             cast(Tables, NeverStopped(tables)),
@@ -71,6 +72,9 @@ class Reader:
 
     def asked(self, *, sweeps: bool) -> list[Any]:
         return [each for each in self.log.submitted if isinstance(each, SweepRequest) is sweeps]
+
+    def read_of(self, request: Any) -> Read:
+        return self.reading._active[request.group].read
 
     @property
     def told(self) -> list[str]:
@@ -139,3 +143,23 @@ def test_what_goes_to_another_worker_is_not_ours_to_try_again(monkeypatch: pytes
     found.pump()
     assert not found.told
     assert not found.reading.retries.groups
+
+
+def test_what_waits_for_a_topic_goes_on_with_it_and_what_cannot_be_read_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Groups pause for half a minute at last: a topic that was mended waited for as long."""
+    found = Reader(monkeypatch, retry_ms=30_000)
+    monkeypatch.setattr(type(found.reading.sweeping), "pump", lambda *_: None)
+    found.pump()
+    unread, *postponed = found.asked(sweeps=False)
+    found.reading.handle(ReadFailed(unread, TIMED_OUT, 0))
+    for request in postponed:
+        found.reading.postpone(found.read_of(request), RetriableSourceError("its topic is away"))
+    found.log.submitted.clear()
+    found.pump()
+    assert not found.log.submitted
+    found.reading.go_on()
+    found.pump()
+    asked = {request.group.state for request in found.log.submitted}
+    assert asked == {request.group.state for request in postponed}
