@@ -21,6 +21,7 @@ translate foreign errors into these at their border.
     │   ├── UnknownOutcome          a commit was sent and its outcome is not known: restore before going on
     │   ├── ForeignGroup            another consumer group runs this connector, or another offsets topic is used
     │   └── FatalDeliveryError      e.g. authorisation failed, message too large
+    │       ├── RightMissing            to the consumer group, or to transactional ids: until somebody grants it
     │       ├── ClockSetBack            what this process commits would look older than what it has committed
     │       ├── ClockIsWrong            Kafka takes nothing of this machine, whose clock is hours away from others'
     │       ├── Stranded                a client reaches nobody any more, where a new one reaches somebody
@@ -148,6 +149,10 @@ class ForeignGroup(DeliveryError):
 
 class FatalDeliveryError(DeliveryError):
     """Will not go away by itself."""
+
+
+class RightMissing(FatalDeliveryError):
+    """Kafka refuses us a right, until somebody grants it."""
 
 
 class ClockSetBack(FatalDeliveryError):

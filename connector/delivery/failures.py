@@ -13,6 +13,7 @@ from connector.errors import (
     FatalDeliveryError,
     ProducerFenced,
     RetriableDeliveryError,
+    RightMissing,
     TransactionAborted,
     UnknownOutcome,
 )
@@ -142,6 +143,12 @@ def describe(error: KafkaError) -> str:
     return text if cause is None else f"{text}; {cause}"
 
 
+def with_right(error: KafkaError) -> str:
+    """With the right that is missing, if it is that."""
+    right = _RIGHTS.get(error.code())
+    return describe(error) if right is None else f"{describe(error).rstrip('.')}; {right}"
+
+
 def advice(error: KafkaError) -> str:
     """An error that fails a topic, with what to do about it."""
     return f"{describe(error)}; {_ADVICE.get(error.code(), 'look at the topic and its settings')}"
@@ -154,18 +161,17 @@ def is_transient(error: KafkaError) -> bool:
 
 def translated(error: KafkaError, doing: str) -> DeliveryError:
     """The exception for ``error``; ``doing`` says in two or three words what failed."""
-    text = f"{doing}: {describe(error)}"
-    if (right := _RIGHTS.get(error.code())) is not None:
-        text = f"{text.rstrip('.')}; {right}"
+    text = f"{doing}: {with_right(error)}"
+    fatal = RightMissing if error.code() in _RIGHTS else FatalDeliveryError
     if error.code() in FENCED:
         return ProducerFenced(text)
     if error.code() == KafkaError._FATAL:
         # The echo of a fatal error that was told elsewhere: this producer is of no use any more, whatever it was.
         return UnknownOutcome(text)
     if error.fatal():
-        return FatalDeliveryError(text)
+        return fatal(text)
     if error.txn_requires_abort():
         return TransactionAborted(text)
     if is_transient(error):
         return RetriableDeliveryError(text)
-    return FatalDeliveryError(text)
+    return fatal(text)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from connector.delivery.clients import READ_COMMITTED, KafkaClients
-from connector.delivery.failures import describe
+from connector.delivery.failures import with_right
 from connector.errors import FatalDeliveryError
 
 log = logging.getLogger(__name__)
@@ -95,12 +95,8 @@ class Membership:
         error = message.error()
         if error is None:
             return
-        self.last_error = describe(error)
-        if error.fatal() or error.code() in (
-            KafkaError.GROUP_AUTHORIZATION_FAILED,
-            KafkaError.TOPIC_AUTHORIZATION_FAILED,
-            KafkaError.INCONSISTENT_GROUP_PROTOCOL,
-        ):
+        self.last_error = with_right(error)
+        if error.fatal() or error.code() == KafkaError.INCONSISTENT_GROUP_PROTOCOL:
             raise FatalDeliveryError(f"membership of the consumer group: {self.last_error}")
         log.debug("group: %s", self.last_error)
 

@@ -31,6 +31,7 @@ from connector.errors import (
     LostClaim,
     ProducerFenced,
     RetriableDeliveryError,
+    RightMissing,
     TooLate,
     TransactionAborted,
     UnknownOutcome,
@@ -405,7 +406,7 @@ class Transactions:
         if error is None:
             self._task.answered()  # a commit will tell whether it works
             return
-        if isinstance(error, FatalDeliveryError):
+        if isinstance(error, FatalDeliveryError) and not isinstance(error, RightMissing):
             self._fatal = error
             return
         self.last_error = explained(error)

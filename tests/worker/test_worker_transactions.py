@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from connector.errors import ClockIsWrong, TransactionAborted
+from connector.errors import ClockIsWrong, FatalDeliveryError, RightMissing, TransactionAborted
 from connector.offsets_entry import OffsetsEntry
 from connector.source import Background
 from connector.worker import transactions
@@ -21,7 +21,7 @@ class _Kafka:
     """A delivery that notes what is committed."""
 
     ready, is_open, should_commit = True, False, False
-    last_failure = connection_error = None
+    last_failure = connection_error = address = None
 
     def __init__(self) -> None:
         self.committed: list[int] = []
@@ -61,6 +61,7 @@ def transactions_of(
         aborted=lambda: None,
         take=lambda: (),
         options=SimpleNamespace(schema_topic=None),
+        submit=lambda call, then: None,
     )
     delivery: Any = kafka
     tables: Any = _Tables(*ttls)
@@ -147,3 +148,16 @@ def test_a_worker_on_a_machine_whose_clock_is_wrong_leaves_its_slots_to_others(
     for _ in range(2):
         with pytest.raises(ClockIsWrong, match=ends):
             worker.commit_if_due()
+
+
+def test_a_right_that_is_missing_is_waited_for_and_what_nobody_can_grant_is_not() -> None:
+    """With two workers `run` had ended within half a minute, each of them having begun anew twice."""
+    background = Background()
+    worker = transactions_of(_Kafka(), Single(tablets(1_000, WHOLE)), background)
+    for _ in range(5):
+        worker._renewed(None, RightMissing("grant WRITE and DESCRIBE on transactional ids"))
+        worker.commit_if_due()
+    assert "grant WRITE and DESCRIBE on transactional ids" in str(background.failing()[0])
+    worker._renewed(None, FatalDeliveryError("UNSUPPORTED_VERSION"))
+    with pytest.raises(FatalDeliveryError, match="UNSUPPORTED_VERSION"):
+        worker.commit_if_due()
