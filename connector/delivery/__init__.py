@@ -48,6 +48,7 @@ from connector.delivery.topics import (
     ensure_topics,
     look_at_topic,
     misfits,
+    partitions_of,
     prepare_topics,
     topic_partitions,
 )
@@ -108,6 +109,7 @@ __all__ = [
     "named_tables",
     "no_bulk_client",
     "parse_json",
+    "partitions_of",
     "patiently",
     "prepare_topics",
     "present_members",

@@ -13,12 +13,12 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata
 
 from connector.delivery.clients import end_offsets
 from connector.delivery.failures import FORBIDDEN, describe, is_transient, translated
-from connector.errors import ConfigurationError, Problem, RetriableDeliveryError
+from connector.errors import ConfigurationError, FatalDeliveryError, Problem, RetriableDeliveryError
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +113,14 @@ def topic_partitions(admin: AdminClient) -> dict[str, int]:
     except KafkaException as caught:
         raise translated(caught.args[0], "listing topics") from None
     return {name: len(topic.partitions) for name, topic in listed.items() if topic.error is None}
+
+
+def partitions_of(admin: AdminClient, name: str) -> int | None:
+    """How many one topic has; None: there is none. Of one that we may not see nobody tells whether it is there."""
+    there = topic_partitions(admin).get(name)
+    if there is None and _is_hidden(admin, name):
+        raise FatalDeliveryError(f"we have no right to see topic {name}, if there is one: grant DESCRIBE on it")
+    return there
 
 
 def leaderless(admin: AdminClient) -> dict[str, str]:
@@ -235,12 +243,18 @@ def _impossible(spec: TopicSpec) -> Problem:
 
 
 def _is_hidden(admin: AdminClient, name: str) -> bool:
-    """Whether it is there and we have no right to see it: lists of topics leave such out."""
+    """Whether we have no right to see it, if it is there: lists of topics leave such out."""
     try:
-        topic = admin.list_topics(name, timeout=CALL_SECONDS).topics.get(name)
+        # Not by its metadata: brokers create a topic that somebody asks for so (`auto.create.topics.enable`).
+        admin.describe_topics(TopicCollection([name]), request_timeout=CALL_SECONDS)[name].result(CALL_SECONDS)
     except KafkaException as caught:
-        raise translated(caught.args[0], "listing topics") from None
-    return topic is not None and topic.error is not None and topic.error.code() in FORBIDDEN
+        error: KafkaError = caught.args[0]
+        if is_transient(error) and error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise translated(error, f"describing topic {name}") from None
+        return error.code() in FORBIDDEN
+    except TimeoutError:
+        raise RetriableDeliveryError(f"describing topic {name}: no answer in time") from None
+    return False
 
 
 def _hidden(spec: TopicSpec) -> Problem:

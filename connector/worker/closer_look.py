@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from connector.config import Configuration
-from connector.delivery import StoredRecord, read_tail, topic_partitions
+from connector.delivery import StoredRecord, partitions_of, read_tail
 from connector.timeuuid import ticks_of
 from connector.worker.child import Child, instruct
 from connector.worker.connect_cluster import ConnectCluster
@@ -83,7 +83,7 @@ class CloserLook:
         clients = kafka_clients(configuration)
         with clients.named():
             topic = delivery.dead_letter_topic
-            partitions = topic_partitions(clients.admin()).get(topic, 0)
+            partitions = partitions_of(clients.admin(), topic) or 0
             records = read_tail(clients, topic, partitions, configuration.group, most, LONGEST)
         newest = sorted(records, key=lambda record: record.timestamp, reverse=True)[:most]
         return {"topic": topic, "letters": [letter(record) for record in newest]}

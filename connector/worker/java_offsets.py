@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.config import Configuration
-from connector.delivery import READ_COMMITTED, KafkaClients, ensure_topics, parse_json, read_topic, topic_partitions
+from connector.delivery import READ_COMMITTED, KafkaClients, ensure_topics, parse_json, partitions_of, read_topic
 from connector.errors import CdcError
 from connector.offsets_entry import OffsetsEntry
 from connector.source import (
@@ -203,7 +203,7 @@ def _resumed(
 
 
 def _last_values(clients: KafkaClients, configuration: Configuration, topic: str) -> dict[bytes, bytes | None]:
-    partitions = topic_partitions(clients.admin()).get(topic)
+    partitions = partitions_of(clients.admin(), topic)
     if not partitions:
         raise CdcError(f"there is no topic {topic}; name Kafka Connect's offsets topic with --from-topic")
     records = read_topic(clients, topic, partitions, configuration.group, READ_COMMITTED)

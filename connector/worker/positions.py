@@ -23,9 +23,9 @@ from connector.delivery import (
     ensure_topics,
     fence,
     group_members,
+    partitions_of,
     read_committed,
     restore,
-    topic_partitions,
 )
 from connector.errors import CdcError, DeliveryError, StillRunning
 from connector.offsets_entry import OffsetsEntry
@@ -90,7 +90,7 @@ class Positions:
     def exist(self) -> bool:
         """Whether there is an offsets topic; without one the connector has never run."""
         with self._clients.named():
-            return self.topic in topic_partitions(self._clients.admin())
+            return partitions_of(self._clients.admin(), self.topic) is not None
 
     def slots(self) -> int:
         """The number of slots in force: as the marks say, else as configured."""
@@ -99,7 +99,7 @@ class Positions:
     def refuse_while_running(self) -> None:
         """Raises when its group has members, or any other group that runs the connector of this name."""
         with self._clients.named():
-            if self.topic in topic_partitions(self._clients.admin()):
+            if partitions_of(self._clients.admin(), self.topic) is not None:
                 members = OneGroup(self._configuration, self._clients, "").running()
             else:
                 # Whose topic was deleted while they ran are members of their group for a while, or still.
@@ -178,10 +178,10 @@ class Positions:
     # -- inside ----------------------------------------------------------------------------------------------
 
     def _partitions(self) -> int:
-        existing = topic_partitions(self._clients.admin())
-        if self.topic not in existing:
+        there = partitions_of(self._clients.admin(), self.topic)
+        if there is None:
             raise CdcError(f"there is no topic {self.topic}: the connector has never run with this configuration")
-        return existing[self.topic]
+        return there
 
     def _committed(self) -> dict[int, RestoredSlot]:
         slots = range(self._partitions())

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from connector.config import Configuration
-from connector.delivery import READ_COMMITTED, KafkaClients, parse_json, read_topic, topic_partitions
+from connector.delivery import READ_COMMITTED, KafkaClients, parse_json, partitions_of, read_topic
 from connector.errors import CdcError, RetriableDeliveryError
 from connector.worker.aging import known_slots, of_owners
 from connector.worker.positions import Positions
@@ -298,7 +298,7 @@ def _without_owner(workers: list[ReportedWorker]) -> list[int]:
 def _said(clients: KafkaClients, configuration: Configuration) -> dict[bytes | None, bytes | None]:
     """The newest record of each key in the status topic."""
     topic = configuration.worker.status.name
-    partitions = topic_partitions(clients.admin()).get(topic)
+    partitions = partitions_of(clients.admin(), topic)
     if not partitions:
         return {}
     # A worker reports every second or two, and long: only what it said last is parsed.

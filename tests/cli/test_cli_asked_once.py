@@ -85,7 +85,7 @@ def test_positions_are_shown_though_a_broker_went_away(
 
 @pytest.mark.parametrize("command", [["status"], ["snapshot", "show"]], ids=" ".join)
 def test_the_state_is_told_though_a_broker_went_away(files: list[str], passing: Passing, command: list[str]) -> None:
-    passing(reports, "topic_partitions", RetriableDeliveryError("listing topics: _TRANSPORT"))
+    passing(reports, "partitions_of", RetriableDeliveryError("listing topics: _TRANSPORT"))
     assert run([*command, *files]) == 0
 
 

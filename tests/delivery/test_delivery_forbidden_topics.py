@@ -17,20 +17,22 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from connector.delivery import KafkaClients, OutgoingRecord, TransactionalProducer, transaction_refusal
+from connector.delivery import KafkaClients, Membership, OutgoingRecord, TransactionalProducer, transaction_refusal
 from connector.delivery.topics import (
     TopicFacts,
     TopicSpec,
     check_topics,
     ensure_topics,
     look_at_topic,
+    partitions_of,
     topic_partitions,
 )
-from connector.errors import ConfigurationError, TransactionAborted
+from connector.errors import ConfigurationError, FatalDeliveryError, TransactionAborted
 from connector.worker.checks import lacking_rights
 from embedded import ports
 from embedded.kafka import EmbeddedKafka, Member
 from tests.config.files import loaded
+from tests.delivery.conftest import Noted
 from tests.servers.patience import until
 
 pytestmark = pytest.mark.kafka
@@ -112,6 +114,7 @@ def test_a_topic_that_may_not_be_written_is_named_where_its_transaction_fails() 
         ),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
+        "auto.create.topics.enable": "true",
     }
     login = {
         "bootstrap.servers": f"{ports.HOST}:{guarded}",
@@ -139,6 +142,13 @@ def test_a_topic_that_may_not_be_written_is_named_where_its_transaction_fails() 
             producer.flush(time.monotonic() + 60)
         assert producer.failure is not None and producer.failure.topic == "seen"
         producer.close()
+        # Lists of topics leave out what may not be seen: nobody must take it for what is not there.
+        ensure_topics(admin, [TopicSpec("hidden", 1, 1)])
+        seeing = KafkaClients(login).admin()
+        with pytest.raises(FatalDeliveryError, match="no right to see topic hidden"):
+            partitions_of(seeing, "hidden")
+        assert partitions_of(seeing, "seen") == 1
+        assert partitions_of(admin, "nowhere") is None and "nowhere" not in topic_partitions(admin), "nor is it made"
         what_is_refused_beside_topics(admin, login)
 
 
@@ -148,6 +158,10 @@ def what_is_refused_beside_topics(admin: AdminClient, login: dict[str, str]) -> 
     java = {name: text for name, text in login.items() if name not in ("sasl.username", "sasl.password")}
     java["sasl.jaas.config"] = jaas.format(login["sasl.username"], login["sasl.password"])
     configuration = loaded({"name": "shop"}, {**java, "group.id": "ours"})
+    refused_meanwhile = Membership(KafkaClients(login), "written", "ours-shop", "w", slots=1)
+    refused_meanwhile.join(Noted([]))
+    wanted = "grant READ on the connector's consumer group"
+    until(lambda: wanted in (refused_meanwhile.last_error or ""), step=lambda: refused_meanwhile.poll(0.1))
     group, ids = lacking_rights(configuration)
     assert group.property == "group.id" and "consumer group ours-shop: GROUP_AUTHORIZATION_FAILED" in group.problem
     assert "grant READ on the connector's consumer group" in group.problem
@@ -164,5 +178,7 @@ def what_is_refused_beside_topics(admin: AdminClient, login: dict[str, str]) -> 
     until(lambda: len(lacking_rights(configuration)) == 1, what="transactional ids")
     grant(ResourceType.GROUP, "ours-shop", AclOperation.READ, ResourcePatternType.LITERAL)
     until(lambda: not lacking_rights(configuration), what="nothing that is refused")
+    until(lambda: refused_meanwhile.owned, what="the slots", step=lambda: refused_meanwhile.poll(0.1))
+    refused_meanwhile.close()
     refused = transaction_refusal(KafkaClients(login), "id", 86_400_000)
     assert refused is not None and "INVALID_TRANSACTION_TIMEOUT" in refused
