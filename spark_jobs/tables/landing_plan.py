@@ -13,29 +13,20 @@ from connector.errors import LandingError
 from connector.table_name import TableName
 from connector.values import (
     CqlType,
-    ListType,
-    MapType,
     NativeType,
-    SetType,
-    TupleType,
-    UserType,
-    VectorType,
-    is_multi_cell,
 )
 from spark_jobs.config import Settings
 from spark_jobs.fold import check_names
 from spark_jobs.model import (
     TableDefinition,
-    adapted,
-    fields_of,
     has_fields,
-    hidden_columns,
     immovable,
     moved,
     same_table,
 )
+from spark_jobs.tables.frozen_columns import frozen
 from spark_jobs.tables.landed_table import Restored, same_versions
-from spark_jobs.tables.notes import FORM, Known, Offsets
+from spark_jobs.tables.notes import Known, Offsets, together
 
 ADVANCED = (
     "{table}: the records are full row images (cdc.output.format=advanced): the landed table equals the source only "
@@ -45,12 +36,7 @@ NOT_TOLD = (
     "{table}: the schemas topic {topic} tells nothing of it, so it is landed by the definition that is noted, with the "
     "table's id; table.definitions has nothing new"
 )
-FROZEN = "{table}: it keeps the columns of its first landing (schema.evolution=freeze), without {columns}"
-
 DROPPED_TYPE = "{table}: {column} is dropped, so column.types has no effect on it"
-KEPT_TYPES = (
-    "{table}: what column.types says of it by now has no effect, as it keeps its types (schema.evolution=freeze)"
-)
 
 
 @dataclass(frozen=True)
@@ -93,53 +79,66 @@ def plan_table(
     current = _current(versions)
     # One without an id is of any table with as many keys: what a CQL file described, a connector publishes with its id.
     recreated = noted is not None and not same_table(_with_id(noted), current)
+    going_on = None if recreated else noted
     check_output(current)
     declared = settings.declared_types(table)
-    if noted is not None and not recreated and settings.frozen(table):
-        # What is shown stays. Records of later versions are understood, or they would be letters as a whole.
-        kept = noted.definitions[-1]
-        told = (*told, *_not_kept(table, kept, current))
-        if declared != dict(noted.declared):
-            told = (*told, KEPT_TYPES.format(table=table))
-        going_on = replace(
-            noted,
-            definitions=_together(noted, [version for version in versions if _tells(version, kept)], kept),
-            source=None if current.text == kept.text else current,
-            lineage=noted.lineage + _exist_otherwise(noted, current),
-        )
-        return _as_noted(noted, history, lacking, topic_ids, going_on, told)
-    together = _together(noted, versions, current)
+    if going_on is not None and settings.frozen(table):
+        kept, more = frozen(table, going_on, versions, current, declared)
+        return _as_noted(going_on, history, lacking, topic_ids, kept, (*told, *more))
     told += check_declared(table, current, declared)
-    if noted is not None and not recreated:
-        lacking = lacking or noted.incomplete or _not_carried(noted.definitions[-1], current)
     if history:
         check_names(current)
-    known = Known(
-        definitions=together,
+    definitions = together(noted, versions, current)
+    if going_on is None:
+        known = _anew(settings, noted, definitions, declared, history, lacking, topic_ids)
+        return Plan(known, changed=True, recreated=recreated, told=told)
+    lacking = lacking or going_on.incomplete or _not_carried(going_on.definitions[-1], current)
+    known = replace(
+        going_on,
+        definitions=definitions,
         declared=declared,
-        buckets=noted.buckets if noted else settings.state_buckets,
-        not_before=noted.not_before if noted and not recreated else None,
-        sequence=noted.sequence + 1 if noted else 1,
-        backfilled=noted.backfilled if noted and not recreated else None,
+        sequence=going_on.sequence + 1,
         history=history,
         incomplete=lacking,
-        rebuilding=noted.rebuilding if noted and not recreated else False,
-        filled_to=_filled_to(noted, lacking) if noted and not recreated else None,
-        covered=noted.covered if noted and not recreated else None,
-        form=noted.form if noted and not recreated else FORM,
-        lineage=noted.lineage + (recreated or _shows_again(noted, current)) if noted else 0,
-        topic_ids=_ids(noted, topic_ids),
-        expiring=noted.expiring if noted else False,
+        filled_to=_filled_to(going_on, lacking),
+        source=None,
+        lineage=going_on.lineage + _shows_again(going_on, current),
+        topic_ids=_ids(going_on, topic_ids),
     )
-    if (
-        noted is not None
-        and not recreated
-        and same_versions(noted.definitions, together)
-        and dict(noted.declared) == declared
-        and _beside(noted) == _beside(known)
-    ):
-        return Plan(noted, changed=False, told=told)
-    return Plan(known, changed=True, recreated=recreated, told=told)
+    same = same_versions(going_on.definitions, definitions) and dict(going_on.declared) == declared
+    if same and _beside(going_on) == _beside(known):
+        return Plan(going_on, changed=False, told=told)
+    return Plan(known, changed=True, told=told)
+
+
+def _anew(
+    settings: Settings,
+    older: Known | None,
+    definitions: tuple[TableDefinition, ...],
+    declared: dict[str, str],
+    history: bool,
+    lacking: str | None,
+    topic_ids: Mapping[str, str] | None,
+) -> Known:
+    """A table of which nothing has landed. It is stored as an older one of its name, and goes on counting."""
+    first = Known(
+        definitions,
+        declared,
+        settings.state_buckets,
+        sequence=1,
+        history=history,
+        incomplete=lacking,
+        topic_ids=_ids(older, topic_ids),
+    )
+    if older is None:
+        return first
+    return replace(
+        first,
+        buckets=older.buckets,
+        sequence=older.sequence + 1,
+        lineage=older.lineage + 1,
+        expiring=older.expiring,
+    )
 
 
 def _with_id(noted: Known) -> TableDefinition:
@@ -164,84 +163,6 @@ def _not_carried(noted: TableDefinition, current: TableDefinition) -> str | None
         return None
     missing = [each.name for each in current.columns if each.name not in noted.names and not _is_plain(each.type)]
     return f"records that landed with table.definitions had no {', '.join(missing)}" if missing else None
-
-
-def _together(
-    noted: Known | None, versions: Sequence[TableDefinition], current: TableDefinition
-) -> tuple[TableDefinition, ...]:
-    """All known versions. The warehouse may know some that compaction has removed from the topic. Each stands where it
-    was seen first, since the names of columns in the warehouse follow from that, and the current one comes last."""
-    first = {version.text: version for version in (*(noted.definitions if noted else ()), *versions)}
-    together = tuple(first.values())
-    return together if together[-1].text == current.text else (*together, current)
-
-
-def _tells(version: TableDefinition, kept: TableDefinition) -> bool:
-    """Whether records of a version tell of the columns that are kept, in a form in which those can show it."""
-    keys = [each.of_kind("partition_key") + each.of_kind("clustering") for each in (version, kept)]
-    theirs = {column.name: column for column in version.columns}
-    shared = [(theirs[own.name], own) for own in kept.columns if own not in keys[1] and own.name in theirs]
-    return (
-        version.output.images == kept.output.images
-        and same_table(kept, version)
-        and [key.type for key in keys[0]] == [key.type for key in keys[1]]
-        and all(their.kind == own.kind and _becomes(their.type, own.type) for their, own in shared)
-    )
-
-
-def _becomes(type_: CqlType, kept: CqlType) -> bool:
-    apart = [is_multi_cell(each) for each in (type_, kept)]
-    alike = apart[0] == apart[1] and (not apart[0] or type(type_) is type(kept))
-    return alike and adapted(type_, kept, "value") is not None and _entries_stay_apart(type_, kept)
-
-
-def _entries_stay_apart(type_: CqlType, kept: CqlType) -> bool:
-    """Whether no two members of a set, or keys of a map, become one: of a user type in them every field is shown."""
-    inner = list(zip(_inner(type_), _inner(kept)))
-    if isinstance(type_, MapType | SetType) and not _has_all(*inner[0]):
-        return False
-    return all(_entries_stay_apart(*each) for each in inner)
-
-
-def _has_all(type_: CqlType, kept: CqlType) -> bool:
-    theirs, ours = _inner(type_), _inner(kept)
-    return len(theirs) == len(ours) and all(_has_all(*each) for each in zip(theirs, ours))
-
-
-def _inner(type_: CqlType) -> tuple[CqlType, ...]:
-    """The types of which it is made."""
-    if isinstance(type_, MapType):
-        return type_.key, type_.value
-    if isinstance(type_, ListType | SetType | VectorType):
-        return (type_.element,)
-    return tuple(kind for _, kind in fields_of(type_)) if isinstance(type_, TupleType | UserType) else ()
-
-
-def _not_kept(table: TableName, kept: TableDefinition, current: TableDefinition) -> tuple[str, ...]:
-    """What is said of a source that has gone on while its landed columns stay."""
-    if not _tells(current, kept):
-        raise LandingError(
-            f"{table}: it keeps the columns of its first landing (schema.evolution=freeze), and those cannot show what "
-            "the source has by now: a column or the key has another type; without freeze it is landed on"
-        )
-    keys = {column.name for column in current.columns if column.kind in ("partition_key", "clustering")}
-    more = sorted(current.names - kept.names - keys)
-    return (FROZEN.format(table=table, columns=", ".join(more)),) if more else ()
-
-
-def _exist_otherwise(noted: Known, source: TableDefinition) -> bool:
-    """Whether rows that were published, or were not, are there by what the source has now, of which columns stay."""
-    kept = noted.definitions[-1]
-    before, after = _unshown(kept, noted.source or kept), _unshown(kept, source)
-    known = {column.name for version in noted.definitions for column in version.columns}
-    return bool(before - after) or any(name in known for name, *_ in after - before)
-
-
-def _unshown(kept: TableDefinition, source: TableDefinition) -> set[tuple[str, str, int | None]]:
-    """What rows exist by, and readers of the kept columns are not shown: other columns, and when one began anew."""
-    dropped = dict(source.dropped)
-    again = {(name, "", time) for name, time in source.dropped if name in source.names & kept.names}
-    return again | {(each.name, each.kind, dropped.get(each.name)) for each in hidden_columns(kept, source)}
 
 
 def _shows_again(noted: Known, current: TableDefinition) -> bool:

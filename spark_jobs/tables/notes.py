@@ -7,7 +7,7 @@ be used: nobody looks at it a second time.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -74,6 +74,16 @@ class Known:
                 "topic_ids": dict(self.topic_ids),
             }
         )
+
+
+def together(
+    noted: Known | None, versions: Sequence[TableDefinition], current: TableDefinition
+) -> tuple[TableDefinition, ...]:
+    """All known versions. The warehouse may know some that compaction has removed from the topic. Each stands where it
+    was seen first, since the names of columns in the warehouse follow from that, and the current one comes last."""
+    first = {version.text: version for version in (*(noted.definitions if noted else ()), *versions)}
+    known = tuple(first.values())
+    return known if known[-1].text == current.text else (*known, current)
 
 
 def _is_text(value: Any) -> bool:
