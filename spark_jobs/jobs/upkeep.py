@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from itertools import takewhile
 from typing import Any
@@ -79,15 +79,21 @@ class Upkeep:
         )
 
 
-def maintain(session: SparkSession, settings: Settings, dry_run: bool = False) -> list[Upkeep]:
-    """Upkeep of every configured table that has been landed. One that fails keeps no other from it."""
+def maintain(
+    session: SparkSession,
+    settings: Settings,
+    dry_run: bool = False,
+    say: Callable[[str], None] = lambda text: None,
+) -> list[Upkeep]:
+    """Upkeep of every configured table that has been landed. One that fails keeps no other from it. ``say`` is told
+    what is being done."""
     sink = open_sink(session, settings.session_config())
     done: list[Upkeep] = []
     for table in settings.tables:
         landed = LandedTable(session, sink, table.keyspace, table.name)
         try:
             if landed.exists():
-                done.append(_kept_up(landed, settings, table, dry_run))
+                done.append(_kept_up(landed, settings, table, dry_run, say))
         except Exception as error:
             # Without Spark no table can be kept up.
             require_spark(session)
@@ -97,10 +103,13 @@ def maintain(session: SparkSession, settings: Settings, dry_run: bool = False) -
     return done
 
 
-def _kept_up(landed: LandedTable, settings: Settings, table: TableName, dry_run: bool) -> Upkeep:
+def _kept_up(
+    landed: LandedTable, settings: Settings, table: TableName, dry_run: bool, say: Callable[[str], None]
+) -> Upkeep:
+    say(f"{table}: looking for what nobody needs any more …")
     published = _published(landed.session, settings, landed)
     stand = None if published is None else published.stand()
-    restored, limit = _limit(landed, settings, table, stand)
+    restored, limit = _limit(landed, settings, table, stand, say)
     forgotten = 0
     try:
         forgotten = _forget(landed, restored, limit, dry_run)
@@ -109,8 +118,11 @@ def _kept_up(landed: LandedTable, settings: Settings, table: TableName, dry_run:
     if stand is not None and restored.known is not None and stand.lineage == restored.known.lineage:
         # What is merged is still to be published.
         restored = replace(restored, mark=min(restored.mark, stand.segment))
+    if not dry_run:
+        say(f"{table}: removing what nobody needs, and making larger files of small ones …")
     upkeep = _upkeep(landed, restored, settings.reader_grace_ms, settings.history_retention_ms, dry_run)
     if published is not None and not dry_run:
+        say(f"{table}: the same of the published table …")
         published.compact()
         published.vacuum(max(settings.publish_retention_ms, YOUNG_MS))
     return replace(upkeep, tombstones=forgotten, tombstones_stay=limit.why)
@@ -128,7 +140,9 @@ def _published(session: SparkSession, settings: Settings, landed: LandedTable) -
     return PublishedTable(publisher, landed)
 
 
-def _limit(landed: LandedTable, settings: Settings, table: TableName, stand: Stand | None) -> tuple[Restored, Limit]:
+def _limit(
+    landed: LandedTable, settings: Settings, table: TableName, stand: Stand | None, say: Callable[[str], None]
+) -> tuple[Restored, Limit]:
     """Where the table stands, and how far its tombstones may go. A job that lands is given time to reach what the
     topics hold now: where changes never stop, it never stands at their ends."""
     oldest = int(time.time() * 1000) - settings.tombstone_retention_ms
@@ -143,13 +157,16 @@ def _limit(landed: LandedTable, settings: Settings, table: TableName, stand: Sta
     except LandingError as error:
         return landed.restore(), Limit(None, str(error))
     lease = leases(landed.session, settings)
-    deadline = time.monotonic() + _CATCH_UP_S
+    deadline, waited = time.monotonic() + _CATCH_UP_S, False
     while True:
         restored = landed.restore()
         limit = purge_limit(landed, restored, ends, begins, oldest * 1000, ended_s)
         behind = unread(restored, ends, begins) is not None
         if not behind or wait_free(lease, settings.name) or time.monotonic() > deadline:
             return restored, limit
+        if not waited:
+            say(f"{table}: waiting for land, for {_CATCH_UP_S:g} s at most, to be able to forget deletes …")
+            waited = True
         time.sleep(_LOOK_S)
 
 

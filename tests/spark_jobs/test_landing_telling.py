@@ -6,12 +6,14 @@ import argparse
 import contextlib
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from connector.cli.maintain import COMMAND
 from connector.cli.output import ConsoleOutput
+from spark_jobs.config import Settings
 from spark_jobs.jobs.upkeep import Upkeep
 from spark_jobs.stream import one_line, with_room
 
@@ -42,10 +44,16 @@ def test_upkeep_of_which_a_table_failed_ends_with_status_1(
     done = [Upkeep("ks.t", (), 0, 0, 0, 0, problem=problem), Upkeep("ks.u", (), 0, 0, 0, 0)]
     monkeypatch.setattr("spark_jobs.session.start_session", lambda config: None)
     monkeypatch.setattr("spark_jobs.session.needing_spark", contextlib.nullcontext)
-    monkeypatch.setattr("spark_jobs.jobs.maintain", lambda *_: done)
+
+    def maintained(session: None, settings: Settings, dry_run: bool, say: Callable[[str], None]) -> list[Upkeep]:
+        say("ks.t: making larger files …")
+        return done
+
+    monkeypatch.setattr("spark_jobs.jobs.maintain", maintained)
     config = {"name": "j", "bootstrap.servers": "k:1", "topic.prefix": "p", "tables": ["ks.t", "ks.u"]}
     file = tmp_path / "landing.json"
     file.write_text(json.dumps({**config, "warehouse": str(tmp_path), "spark.jars": "a.jar"}), encoding="utf-8")
     told = io.StringIO()
     assert COMMAND.run(argparse.Namespace(config=str(file), dry_run=False), ConsoleOutput(told, told)) == status
+    assert told.getvalue().startswith("Starting Spark …\nks.t: making larger files …\n")
     assert ("ks.t: upkeep failed: why" in told.getvalue()) == bool(status)
