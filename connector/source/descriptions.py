@@ -36,6 +36,10 @@ TOGETHER = 8
 # (`create_log_schema` in ScyllaDB's cdc/log.cc). What is written in these seconds is written to the new ones.
 DROPPED_AHEAD_US = 5_000_000
 
+# Indexes that another service keeps by reading the log: ScyllaDB writes it for them, whatever the table's options say
+# (`cdc_enabled` in cdc/log.cc). Their classes are compared without regard to case.
+KEPT_BY_THE_LOG = ("vector_index", "fulltext_index")
+
 # A type may name another that comes later; chains longer than this are circular and ScyllaDB does not allow them.
 DEEPEST_NESTING = 64
 
@@ -101,12 +105,15 @@ def describe_base(connection: Asks, keyspace: str, name: str) -> tuple[TableDesc
     if not columns:
         # Each question is answered as of its own moment; one of the same name may be there by the next.
         raise TableMissing(f"table {table} does not exist: it was dropped just now")
+    cdc = cdc_options((base.get("extensions") or {}).get("cdc"))
+    if not cdc.enabled and _has_index_kept_by_the_log(connection, table):
+        cdc = replace(cdc, enabled=True)
     description = TableDescription(
         keyspace=table.keyspace,
         name=table.name,
         table_id=str(base["id"]),
         columns=columns,
-        cdc=cdc_options((base.get("extensions") or {}).get("cdc")),
+        cdc=cdc,
         user_types=_used(columns, types),
         dropped=tuple(_dropped(connection, table, types)),
         dense="dense" in (base.get("flags") or ()),
@@ -196,6 +203,11 @@ def _table_row(connection: Asks, table: TableName) -> dict[str, Any] | None:
         [table.keyspace, table.name],
     )
     return rows[0] if rows else None
+
+
+def _has_index_kept_by_the_log(connection: Asks, table: TableName) -> bool:
+    rows = connection.query("SELECT options FROM system_schema.indexes" + OF_TABLE, [table.keyspace, table.name])
+    return any(str((row["options"] or {}).get("class_name")).lower() in KEPT_BY_THE_LOG for row in rows)
 
 
 def _column_rows(connection: Asks, table: TableName) -> list[dict[str, Any]]:

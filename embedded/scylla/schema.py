@@ -99,6 +99,13 @@ class DroppedColumn(NamedTuple):
     dropped_us: int
 
 
+class Index(NamedTuple):
+    """A row of `system_schema.indexes`, of an index that another service keeps by reading the table's log."""
+
+    name: str
+    options: Mapping[str, str]
+
+
 def _by_name(columns: Iterable[Column]) -> tuple[Column, ...]:
     return tuple(sorted(columns, key=lambda column: column.name.encode()))
 
@@ -122,6 +129,7 @@ class Table:
     extensions: Mapping[str, bytes] = field(default_factory=lambda: _NOTHING)
     flags: frozenset[str] = frozenset({"compound"})
     dropped: tuple[DroppedColumn, ...] = ()
+    indexes: tuple[Index, ...] = ()
     partitioner: str = MURMUR3
     version: uuid.UUID = field(default_factory=uuid.uuid1)
 

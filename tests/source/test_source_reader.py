@@ -202,6 +202,16 @@ def test_what_is_wrong_is_told_apart(scylla: Scylla, session: Session, table: Ta
         ChangeReader(ConnectionSettings((("127.0.0.1", 1),)), [off]).open()
 
 
+def test_a_table_of_a_vector_index_is_read_without_the_option(scylla: Scylla, session: Session, table: Table) -> None:
+    """ScyllaDB keeps the log for the index."""
+    name = table(tablets=True, columns="v vector<float, 2>", cdc="{'preimage': false}")
+    session.execute(f"CREATE CUSTOM INDEX ON {name} (v) USING 'vector_index'")
+    session.execute(f"INSERT INTO {name} (pk, ck, v) VALUES (1, 1, [1, 2])")
+    with reader(scylla, name) as source:
+        assert all(described.description.cdc.enabled for described in source.tables.values())
+        assert [len(batch.rows) for batch in source] == [1]
+
+
 @faults
 def test_what_passes_is_waited_for(scylla: Scylla, session: Session, table: Table) -> None:
     """A rate limit, or rights that come late, say nothing about the table or the server's version."""

@@ -57,7 +57,7 @@ def test_tables_are_the_same_whether_they_are_asked_for_together_or_alone(
         for name in (*names, TableName(alone, "t")):
             described = found[name]
             assert isinstance(described, DescribedTable) and described == describe_table(connection, name)
-        assert len(asked.questions) < 2 * 8 + 2, "one of each kind for a keyspace"
+        assert len(asked.questions) < 2 * 8 + 3, "one of each kind for a keyspace"
         for number in range(STRANGERS * TOGETHER):
             scylla.execute(f"CREATE TABLE {keyspace}.more{number} (id int PRIMARY KEY)")
         asked.questions.clear()

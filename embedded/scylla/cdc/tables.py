@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -103,12 +104,17 @@ class Cdc:
         given: Mapping[str, str] | None = change.options.get("cdc")
         if is_log(old):
             return self._alter_log(old, new, change, given)
-        before = parse_options(old.cdc)
-        after = before
+        before = _in_force(old)
         if given is not None:
             require_enabled_flag(given)
-            after = parse_options(given)
-            new = _with_options(new, after)
+            options = parse_options(given)
+            if new.indexes and not options.on:
+                raise InvalidRequest(
+                    "Cannot disable CDC when Vector Search is enabled on the table.\n"
+                    "Please drop the vector index first, then disable CDC."
+                )
+            new = _with_options(new, options)
+        after = _in_force(new)
         tables = [new]
         if after.on:
             _refuse_reserved_names(new)
@@ -191,7 +197,7 @@ class Cdc:
         """The base table that writes to this log, None while it is detached."""
         name = base_name(log.name)
         base = self._schema.table(log.keyspace, name) if name is not None else None
-        return base if base is not None and parse_options(base.cdc).on else None
+        return base if base is not None and _in_force(base).on else None
 
     def _uses_tablets(self, keyspace: str) -> bool:
         known = self._schema.keyspace(keyspace)
@@ -211,7 +217,7 @@ class Cdc:
         count = _tablet_count(base.options) if base is not None else None
         if count is None and keyspace is not None:
             count = int((keyspace.tablets or {}).get("initial", "0"))
-        ttl = parse_options(base.cdc).ttl if base is not None else 0
+        ttl = _in_force(base).ttl if base is not None else 0
         tablets = count or self.streams.default_tablets()
         self.streams.tablets.create(log.keyspace, name, log.id, tablets=tablets, ttl=ttl)
 
@@ -220,9 +226,9 @@ class Cdc:
             self.streams.tablets.resize(keyspace, table, count)
 
     def _resolve(self, table: Table) -> Logged | None:
-        if table.cdc is None or is_log(table):
+        if (table.cdc is None and not table.indexes) or is_log(table):
             return None
-        options = parse_options(table.cdc)
+        options = _in_force(table)
         log = self._schema.table(table.keyspace, log_name(table.name)) if options.on else None
         if log is None:
             return None
@@ -230,6 +236,12 @@ class Cdc:
         if self._uses_tablets(table.keyspace):
             pick = partial(self.streams.tablets.stream_for, table.keyspace, table.name)
         return Logged(LogPlan(table, log, options), pick)
+
+
+def _in_force(table: Table) -> CdcOptions:
+    """An index that another service keeps from the log has one, without the option (`cdc_enabled` in cdc/log.cc)."""
+    options = parse_options(table.cdc)
+    return replace(options, enabled=True) if table.indexes else options
 
 
 def _with_options(table: Table, options: CdcOptions) -> Table:

@@ -1,7 +1,7 @@
-"""Parses schema statements: CREATE, ALTER and DROP of keyspaces, tables and types.
+"""Parses schema statements: CREATE, ALTER and DROP of keyspaces, tables, types and indexes.
 
 In: a cursor behind the verb. Out: the statement's tree. What this server does not have becomes `Refused`, whatever
-follows; of indexes and views the table is kept, since ScyllaDB's own errors about it come first.
+follows; of views the table is kept, since ScyllaDB's own errors about it come first.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from embedded.scylla.cql.tree import (
     CreateTable,
     CreateType,
     CreateView,
+    DropIndex,
     DropKeyspace,
     DropTable,
     DropType,
@@ -33,7 +34,6 @@ PrimaryKey = tuple[tuple[str, ...], tuple[str, ...]]
 
 ROLES: Final = Refused("roles and permissions", login=True)
 _REFUSED: Final = (
-    (("index",), Refused("secondary indexes")),
     (("materialized", "view"), Refused("materialized views")),
     (("or", "replace"), Refused("user-defined functions")),
     (("function",), Refused("user-defined functions")),
@@ -55,13 +55,35 @@ def _refused(cursor: Cursor) -> Refused | None:
 
 
 def _create_index(cursor: Cursor) -> CreateIndex:
-    _if_not_exists(cursor)
-    if not cursor.sees("on"):
-        cursor.identifier()
+    absent = _if_not_exists(cursor)
+    name = None if cursor.sees("on") else cursor.identifier()
     cursor.expect("on")
-    name = cursor.name()
+    table = cursor.name()
+    columns = _indexed(cursor)
+    custom = cursor.take().text if cursor.accept("using") else None
+    options: tuple[tuple[str, str], ...] = ()
+    if cursor.accept("with", "options"):
+        cursor.expect_mark("=")
+        cursor.expect_mark("{")
+        options = cursor.listed(lambda: _pair(cursor), "}")
     cursor.skip()
-    return CreateIndex(name)
+    return CreateIndex(table, name, absent, columns, custom, options)
+
+
+def _indexed(cursor: Cursor) -> tuple[str, ...] | None:
+    """The columns in parentheses; None where there is more, as in `(keys(m))` and `((pk), v)`."""
+    if not cursor.accept_mark("("):
+        return ()
+    columns: list[str] = []
+    plain, depth = True, 1
+    while depth:
+        if cursor.sees_identifier():
+            columns.append(cursor.identifier())
+            continue
+        mark = cursor.take().text
+        depth += (mark == "(") - (mark == ")")
+        plain = plain and mark in ",)"
+    return tuple(columns) if plain else None
 
 
 def _create_view(cursor: Cursor) -> CreateView:
@@ -128,6 +150,9 @@ def drop(cursor: Cursor) -> Statement:
     if cursor.accept("type"):
         present = cursor.accept("if", "exists")
         return DropType(cursor.name(), present)
+    if cursor.accept("index"):
+        present = cursor.accept("if", "exists")
+        return DropIndex(cursor.name(), present)
     return _refused(cursor) or cursor.fail()
 
 

@@ -252,9 +252,20 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
-    """An index on this table, which is refused once the table is known to exist."""
+    """An index `name` on a table. `columns` is None where they are more than names; `custom` is the class of USING."""
 
+    table: Name
+    name: str | None
+    if_not_exists: bool
+    columns: tuple[str, ...] | None
+    custom: str | None
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
     name: Name
+    if_exists: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,6 +407,7 @@ Statement = (
     | Truncate
     | Refused
     | CreateIndex
+    | DropIndex
     | CreateView
     | PruneView
     | Insert

@@ -14,7 +14,7 @@ from embedded.scylla.catalog import Catalog
 from embedded.scylla.cql import tree
 from embedded.scylla.cql.parser import Parsed
 from embedded.scylla.errors import InvalidRequest
-from embedded.scylla.execute import keyspaces, tables, views
+from embedded.scylla.execute import indexes, keyspaces, tables, views
 from embedded.scylla.execute.apply import Writer, answer_columns
 from embedded.scylla.execute.run import Run, Ticker
 from embedded.scylla.execute.select import compile_select
@@ -169,7 +169,9 @@ def _define(statement: tree.Statement, catalog: Catalog, current: str | None) ->
     if isinstance(statement, tree.Truncate):
         return keyspaces.truncate(statement, catalog, current)
     if isinstance(statement, tree.CreateIndex):
-        views.refuse_index(statement, catalog, current)
+        return indexes.create_index(statement, catalog, current)
+    if isinstance(statement, tree.DropIndex):
+        return indexes.drop_index(statement, catalog, current)
     if isinstance(statement, tree.PruneView):
         views.refuse_pruning(statement, catalog, current)
     assert isinstance(statement, tree.CreateView)

@@ -1,4 +1,4 @@
-"""Indexes, views, roles and whatever else ScyllaDB has and this server has not: how each is refused.
+"""Views, roles and whatever else ScyllaDB has and this server has not: how each is refused.
 
 In: the statement's tree, the catalog. Out: always an error: ScyllaDB's own where ScyllaDB would refuse as well, else
 one that says that the embedded server does not have it.
@@ -11,7 +11,7 @@ from typing import NoReturn
 from embedded.scylla.auth import ANONYMOUS
 from embedded.scylla.catalog import Catalog
 from embedded.scylla.cdc.log_schema import is_log
-from embedded.scylla.cql.tree import CreateIndex, CreateView, Name, PruneView, Refused
+from embedded.scylla.cql.tree import CreateView, Name, PruneView, Refused
 from embedded.scylla.errors import InvalidRequest, Unauthorized
 from embedded.scylla.schema import Table
 
@@ -28,11 +28,6 @@ def refuse(statement: Refused, user: str | None) -> NoReturn:
 
 def _table(name: Name, catalog: Catalog, current: str | None) -> Table:
     return catalog.table(catalog.keyspace_name(name.keyspace, current), name.name)
-
-
-def refuse_index(statement: CreateIndex, catalog: Catalog, current: str | None) -> NoReturn:
-    _table(statement.name, catalog, current)
-    _missing("secondary indexes")
 
 
 def refuse_view(statement: CreateView, catalog: Catalog, current: str | None) -> NoReturn:

@@ -56,6 +56,12 @@ DROPPED_COLUMNS: Final = _of_keyspace(
     "table_name",
     "column_name",
 )
+INDEXES: Final = _of_keyspace(
+    "indexes",
+    "table_name text, index_name text, kind text, options frozen<map<text, text>>",
+    "table_name",
+    "index_name",
+)
 TYPES: Final = _of_keyspace(
     "types", "type_name text, field_names frozen<list<text>>, field_types frozen<list<text>>", "type_name"
 )
@@ -79,12 +85,6 @@ EMPTY: Final = (
         "aggregate_name text, argument_types frozen<list<text>>, reduce_func text, state_type text",
         "aggregate_name",
         "argument_types",
-    ),
-    _of_keyspace(
-        "indexes",
-        "table_name text, index_name text, kind text, options frozen<map<text, text>>",
-        "table_name",
-        "index_name",
     ),
     _of_keyspace(
         "triggers", "table_name text, trigger_name text, options frozen<map<text, text>>", "table_name", "trigger_name"
@@ -174,6 +174,7 @@ class SchemaTables:
             (SCYLLA_TABLES, self.scylla_tables),
             (COLUMNS, self.columns),
             (DROPPED_COLUMNS, self.dropped_columns),
+            (INDEXES, self.indexes),
             (TYPES, self.types),
         ]
         return [(table, self._remembered(table.name, rows)) for table, rows in made]
@@ -253,6 +254,17 @@ class SchemaTables:
                     "column_name": column.name,
                     "dropped_time": column.dropped_us // 1000,
                     "type": column.type.cql(),
+                }
+
+    def indexes(self) -> Iterator[Row]:
+        for table in self._schema.all_tables():
+            for index in table.indexes:
+                yield {
+                    "keyspace_name": table.keyspace,
+                    "table_name": table.name,
+                    "index_name": index.name,
+                    "kind": "CUSTOM",
+                    "options": _text_map(index.options),
                 }
 
     def types(self) -> Iterator[Row]:

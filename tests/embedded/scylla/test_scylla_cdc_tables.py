@@ -219,6 +219,30 @@ def test_disabling_keeps_the_log_and_enabling_takes_it_up_again(home: Home) -> N
     assert "cdc$deleted_w" in home.columns("t_scylla_cdc_log")
 
 
+def test_a_vector_index_has_a_log_without_the_option(home: Home) -> None:
+    home.run("CREATE TABLE t (pk int PRIMARY KEY, v vector<float, 2>, w int)")
+    index = "CREATE CUSTOM INDEX ON t (v) USING 'vector_index' WITH OPTIONS = {'similarity_function': 'COSINE'}"
+    if "vnodes" in home.name:
+        home.refuses(index, "InvalidRequest", "requires the base table's keyspace to use tablets")
+        return
+    home.refuses("CREATE CUSTOM INDEX ON t (w) USING 'vector_index'", "InvalidRequest", "columns of vectors of floats")
+    home.run("CREATE TABLE off (pk int PRIMARY KEY, v vector<float, 2>) WITH cdc = {'enabled': false}")
+    home.refuses(index.replace("ON t", "ON off"), "InvalidRequest", "when CDC is explicitly disabled")
+    home.run(index)
+    home.run("INSERT INTO t (pk, v) VALUES (1, [1, 2])")
+    assert home.log() == [[2, 1]]
+    rows = home.run(
+        f"SELECT index_name, kind, options FROM system_schema.indexes WHERE keyspace_name = '{home.name}'",
+    )
+    assert [[*row[:2], dict(row[2])["class_name"]] for row in rows] == [["t_v_idx", "CUSTOM", "vector_index"]]
+    home.refuses(f"ALTER TABLE t WITH {OFF}", "InvalidRequest", "Cannot disable CDC when Vector Search is enabled")
+    home.refuses("DROP TABLE t_scylla_cdc_log", "Unauthorized", "Cannot DROP cdc log table t_scylla_cdc_log")
+    home.run("DROP INDEX t_v_idx")
+    home.run("INSERT INTO t (pk, v) VALUES (2, [1, 2])")
+    assert home.log() == [[2, 1]], "the log stays, and nothing is added"
+    home.refuses("DROP INDEX t_v_idx", "InvalidRequest", "could not be found in any of the tables of keyspace")
+
+
 def test_altering_options_replaces_them_all(home: Home) -> None:
     home.run("CREATE TABLE t (pk int PRIMARY KEY, v int) WITH cdc = {'enabled': true, 'postimage': true, 'ttl': 7}")
     home.run(f"ALTER TABLE t WITH {ON}")
