@@ -54,6 +54,16 @@ class CdcOptions:
     delta: Literal["full", "keys"] = "full"
     ttl: int = 86400
 
+    @property
+    def cql(self) -> str:
+        """As `ALTER TABLE … WITH cdc =` takes them, which sets what is not named back to its default."""
+        texts = {"enabled": str(self.enabled).lower()}
+        texts |= {} if self.preimage == "false" else {"preimage": "true" if self.preimage == "true" else "'full'"}
+        texts |= {"postimage": "true"} if self.postimage else {}
+        texts |= {} if self.delta == "full" else {"delta": f"'{self.delta}'"}
+        texts |= {} if self.ttl == CdcOptions().ttl else {"ttl": str(self.ttl)}
+        return "{" + ", ".join(f"'{name}': {text}" for name, text in texts.items()) + "}"
+
 
 @dataclass(frozen=True)
 class TableDescription:

@@ -17,7 +17,6 @@ from typing import Protocol
 
 from connector.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
 from connector.config import Configuration, KeystoreError
-from connector.cql_names import qualified
 from connector.delivery import (
     CheckedTopics,
     KafkaClients,
@@ -38,19 +37,20 @@ from connector.errors import (
     SourceError,
     UnsupportedServer,
 )
-from connector.formats import refused_schemas
 from connector.registry import SchemaRegistry
 from connector.source import (
     Connection,
     DescribedTable,
     TabletStreams,
     VnodeGenerations,
+    base_query,
     connection_settings,
     describe_tables,
     instant,
     loose_datacenter,
 )
 from connector.table_name import TableName
+from connector.worker.objections import TABLES, objections, without_cdc
 from connector.worker.refused_logins import login_attempts
 from connector.worker.settings import kafka_clients, topic_specs
 from connector.worker.slots import marks_now, slots_by_marks
@@ -58,13 +58,14 @@ from connector.worker.slots import marks_now, slots_by_marks
 log = logging.getLogger(__name__)
 
 ADDRESSES = "scylla.cluster.ip.addresses"
-TABLES = "scylla.table.names"
 KAFKA = "bootstrap.servers"
 GROUP = "group.id"
 FIRST_PAUSE = 0.5
 # For all that Kafka is asked. Each question has a limit of its own, which librdkafka takes for the list of topics up to
 # twice: of a Kafka that answers byte by byte they add up to three quarters of a minute.
 KAFKA_SECONDS = 20.0
+# A range that costs nothing to read.
+LAST_TOKEN = (2**63 - 2, 2**63 - 1)
 
 
 @dataclass(slots=True)
@@ -263,25 +264,11 @@ def _together(asked: Iterable[Asked]) -> Findings:
 
 def _check_source(configuration: Configuration, found: Findings) -> None:
     for table in _check_scylla(configuration, found):
-        if (off := _without_cdc(table)) is not None:
+        if (off := without_cdc(table)) is not None:
             # What the log still has is read, if the table was read before: as by a worker that was there.
             found.missing[table.table] = off
         else:
             found.problems += objections(configuration, table)
-
-
-def objections(configuration: Configuration, table: DescribedTable) -> list[Problem]:
-    """What a configuration asks for and a table does not give."""
-    if (off := _without_cdc(table)) is not None:
-        return [off]
-    return [*_missing_images(configuration, table), *_refused_names(configuration, table)]
-
-
-def _without_cdc(table: DescribedTable) -> Problem | None:
-    if table.description.cdc.enabled:
-        return None
-    how = f"ALTER TABLE {qualified(*table.table)} WITH cdc = {{'enabled': true}}"
-    return Problem(TABLES, f"table {table.table} does not have CDC enabled", str(table.table), how)
 
 
 # -- ScyllaDB --------------------------------------------------------------------------------------------------
@@ -299,7 +286,7 @@ def _check_scylla(configuration: Configuration, found: Findings) -> list[Describ
         found.warnings += [] if loose is None else [loose]
         described = describe_tables(connection, list(configuration.connector.reading.tables))
         tables = [table for name, answer in described.items() if (table := _readable(connection, name, answer, found))]
-        found.warnings += _untold_ends(configuration, tables)
+        found.warnings += _untold_ends(configuration, tables) + _refused_rows(configuration, connection, tables)
         _check_streams(connection, tables, found)
         return tables
     except AccessDenied as error:
@@ -346,6 +333,21 @@ def _untold_ends(configuration: Configuration, tables: Iterable[DescribedTable])
     ]
 
 
+def _refused_rows(configuration: Configuration, connection: Connection, tables: Iterable[DescribedTable]) -> list[str]:
+    """A snapshot reads the tables themselves. Changes are delivered without, and it may have been made long ago."""
+    mode, refused = configuration.connector.reading.snapshot_mode, list[str]()
+    if configuration.connector.output.strict or mode in ("no_data", "never"):
+        return refused
+    for table in tables:
+        try:
+            connection.query(base_query(table.description, ()).by_token(), LAST_TOKEN)
+        except AccessDenied as error:
+            refused.append(f"{table.table} has no rows for snapshot.mode={mode}, which reads the table itself: {error}")
+        except SourceError as error:
+            log.debug("%s: whether its rows may be read: %s", table.table, error)
+    return refused
+
+
 def _check_streams(connection: Connection, tables: Iterable[DescribedTable], found: Findings) -> None:
     refused: list[Exception] = []
     if any(not table.tablets for table in tables):
@@ -360,30 +362,6 @@ def _check_streams(connection: Connection, tables: Iterable[DescribedTable], fou
         elif isinstance(answer, Exception):
             raise answer
     found.problems += [Problem(ADDRESSES, text) for text in dict.fromkeys(map(str, refused))]
-
-
-def _missing_images(configuration: Configuration, table: DescribedTable) -> list[Problem]:
-    output, cdc = configuration.connector.output, table.description.cdc
-    wanted = {"preimage": output.include_before != "none", "postimage": output.include_after != "none"}
-    written = {"preimage": cdc.preimage != "false", "postimage": cdc.postimage}
-    missing = [image for image, asked in wanted.items() if asked and not written[image]]
-    if not missing:
-        return []
-    options = ", ".join(f"'{image}': true" for image in ("preimage", "postimage") if image in missing or written[image])
-    return [
-        Problem(
-            "cdc.include.before" if "preimage" in missing else "cdc.include.after",
-            f"table {table.table} does not log {' and '.join(f'{image}s' for image in missing)}",
-            output.include_before if "preimage" in missing else output.include_after,
-            f"ALTER TABLE {qualified(*table.table)} WITH cdc = {{'enabled': true, {options}}}",
-        )
-    ]
-
-
-def _refused_names(configuration: Configuration, table: DescribedTable) -> list[Problem]:
-    """Names of columns that a converter will refuse in every record."""
-    refused = refused_schemas(table.description, table.log_columns, configuration.connector.output)
-    return [Problem(f"{side}.converter", f"table {table.table}: {problem}") for side, problem in refused]
 
 
 # -- Kafka and the Schema Registry -----------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from connector.errors import CdcError, FatalSourceError
 from connector.source import Background, Chores, Connection, DescribedTable, Purpose, Tables, Watch, describe_table
 from connector.table_name import TableName
 from connector.topology import TablesPlan
-from connector.worker.checks import objections
+from connector.worker.objections import objections
 from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring
 from connector.worker.schemas import last_versions

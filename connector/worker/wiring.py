@@ -43,9 +43,9 @@ from connector.source import (
 )
 from connector.topology import Planner
 from connector.worker.blocked_readers import COORDINATORS_SECONDS
-from connector.worker.checks import objections
 from connector.worker.former_topics import FormerTopics
 from connector.worker.notifications import Notifications
+from connector.worker.objections import objections
 from connector.worker.one_group import OneGroup
 from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring

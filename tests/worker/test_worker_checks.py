@@ -10,14 +10,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from connector.changes import CdcOptions, TableDescription
+from connector.changes import CdcOptions, Column, TableDescription
 from connector.delivery import GroupMember, clients, topic_reader
-from connector.errors import Problem, RetriableDeliveryError
+from connector.errors import AccessDenied, Problem, RetriableDeliveryError
 from connector.source import Connection, ConnectionSettings, DescribedTable
 from connector.source.failures import translated
 from connector.source.log_reader import LogTable
 from connector.table_name import TableName
-from connector.worker import checks, process, starting
+from connector.values import native
+from connector.worker import checks, objections, process, starting
 from connector.worker.lost_positions import lost_positions
 from connector.worker.messages import Message, WaitingMessage
 from connector.worker.slots import Noted
@@ -80,8 +81,8 @@ def test_a_table_that_is_missing_and_was_read_before_fails_alone_beside_others(
     refused: tuple[TableName, ...],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    gone = {table: Problem(checks.TABLES, f"table {table} does not exist") for table in missing}
-    wrong = [Problem(checks.TABLES, f"table {table} does not have CDC enabled") for table in others]
+    gone = {table: Problem(objections.TABLES, f"table {table} does not exist") for table in missing}
+    wrong = [Problem(objections.TABLES, f"table {table} does not have CDC enabled") for table in others]
     monkeypatch.setattr(checks, "_checked", lambda *_: checks.Findings(missing=gone, problems=wrong))
     noted = None if read is None else Noted(25, frozenset(read))
     for way in ("slots_by_marks", "marks_now"):
@@ -113,8 +114,29 @@ def test_a_table_whose_cdc_was_switched_off_keeps_no_other_from_its_start(
     assert [problem.problem for problem in found] == ([] if read else ["table ks.a does not have CDC enabled"])
 
 
+@pytest.mark.parametrize(
+    ("options", "how"),
+    [
+        (CdcOptions(), "'preimage': true, 'postimage': true"),
+        (CdcOptions(preimage="full", ttl=259_200), "'preimage': 'full', 'postimage': true, 'ttl': 259200"),
+        (
+            CdcOptions(postimage=True, delta="keys", ttl=0),
+            "'preimage': true, 'postimage': true, 'delta': 'keys', 'ttl': 0",
+        ),
+        (CdcOptions(enabled=False, preimage="true", ttl=90_000), "'preimage': true, 'ttl': 90000"),
+    ],
+)
+def test_what_mends_a_table_leaves_it_its_other_options(options: CdcOptions, how: str) -> None:
+    """ALTER TABLE sets back what it does not name: a log that lives for three days would live for one."""
+    log = LogTable("ks", "a_scylla_cdc_log")
+    table = DescribedTable(TableDescription("ks", "a", "1", (), cdc=options), True, log, ())
+    wanted = {"cdc.output.format": "advanced", "cdc.include.before": "full", "cdc.include.after": "full"}
+    (problem,) = objections.objections(loaded({"scylla.table.names": "ks.a"} | wanted), table)
+    assert problem.suggestion == f"ALTER TABLE ks.a WITH cdc = {{'enabled': true, {how}}}"
+
+
 def test_whether_a_missing_table_was_read_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = {B: Problem(checks.TABLES, "it does not exist")}
+    gone = {B: Problem(objections.TABLES, "it does not exist")}
     answers = [
         checks.Findings(missing=gone, unreachable=[Problem(checks.KAFKA, "unable to reach Kafka")]),
         checks.Findings(missing=gone),
@@ -156,7 +178,7 @@ def test_that_kafka_does_not_tell_is_no_word_that_a_table_was_never_read(monkeyp
             raise RetriableDeliveryError("listing topics: _TIMED_OUT")
         return Noted(25, frozenset({B}))
 
-    gone = {B: Problem(checks.TABLES, "it does not exist")}
+    gone = {B: Problem(objections.TABLES, "it does not exist")}
     monkeypatch.setattr(checks, "FIRST_PAUSE", 0.0)
     monkeypatch.setattr(checks, "_checked", lambda *_: checks.Findings(missing=gone))
     monkeypatch.setattr(checks, "marks_now", marks_now)
@@ -193,6 +215,30 @@ def test_a_worker_says_for_whose_first_answer_it_waits(silence: threading.Event)
             stop.set()
         with pytest.raises(process.Stopped):
             asked.result()
+
+
+class Denying(Connection):
+    """A login that may read logs, and of the tables nothing but the first one."""
+
+    def query(self, text: str, *_: Any, **__: Any) -> list[dict[str, Any]]:
+        if " FROM ks.a " not in text:
+            raise AccessDenied("User ann has no SELECT permission")
+        return []
+
+
+@pytest.mark.parametrize(("mode", "told"), [("initial", True), ("when_needed", True), ("no_data", False)])
+def test_rows_that_a_snapshot_may_not_read_are_told(mode: str, told: bool) -> None:
+    key = Column("id", native("int"), "partition_key", 0)
+    tables = [
+        DescribedTable(TableDescription("ks", name, "1", (key,)), True, LogTable("ks", f"{name}_scylla_cdc_log"), ())
+        for name in "ab"
+    ]
+    asked = Denying(ConnectionSettings((("db", 9042),)))
+    warnings = checks._refused_rows(loaded(ALL | {"snapshot.mode": mode}), asked, tables)
+    told_words = (
+        f"ks.b has no rows for snapshot.mode={mode}, which reads the table itself: User ann has no SELECT permission"
+    )
+    assert warnings == ([told_words] if told else [])
 
 
 class Counting(Connection):
