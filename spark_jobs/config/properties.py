@@ -55,10 +55,10 @@ PROPERTIES: tuple[Property, ...] = (
     Property("merge.every.ms", _MS, "Merge when the oldest unmerged change is this old; 0 = never by time.",
              600_000),
     Property("trigger.interval.ms", _MS, "Interval of micro-batches; each writes a file and makes a commit.",
-             default_text="2000; of more than 60 tables 33 for each"),
+             default_text="2000, of more than 60 tables 33 for each"),
     Property("max.offsets.per.trigger", integer(1, LONG_MAX), "Maximum records of a table in a micro-batch.", 500_000),
     Property("state.buckets", integer(1, 1_000_000), "Parts of a landed table, by hash of the partition key; "
-             "fixed when the table is created. About one per 1-10 million rows, at least one per core.", 4),
+             "fixed when the table is created. About one per million rows, at least one per core.", 4),
     Property("publish.interval.ms", _MS, "How often the published table (`<warehouse>/ks/t`) is brought up to what has "
              "landed; `--once` does it at its end. 0 = never.", 60_000),
     Property("publish.catalog", STRING, "A catalog of the Spark session in which the published Delta tables are "

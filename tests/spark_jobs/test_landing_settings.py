@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +14,11 @@ from typing import Any
 import pytest
 
 from connector.errors import ConfigurationError
+from spark_jobs.config.properties import PROPERTIES
 from spark_jobs.config.settings import BESIDE, load_settings
 from spark_jobs.session import _quiet, session_settings
 from spark_jobs.stream.progress import Progress
+from tests.house import ROOT
 from tests.servers.patience import until
 
 GOOD: dict[str, Any] = {
@@ -49,6 +52,18 @@ def test_the_example_is_valid() -> None:
     settings = load_settings(Path(__file__).resolve().parents[2] / "config" / "landing.json")
     assert [str(table) for table in settings.tables] == ["shop.orders"]
     assert settings.schema_topic == "shop.schemas"
+
+
+def test_the_page_has_every_property_with_its_default() -> None:
+    page = (ROOT / "docs" / "landing.md").read_text().partition("\n## Properties\n")[2]
+    rows = {
+        name: re.sub(r",(?=\d)", "", default).lower()
+        for names, default in re.findall(r"^\| (`.*?) \| (.*?)\| .*\|$", page, re.MULTILINE)
+        for name in re.findall(r"`(.*?)`", names)
+    }
+    assert rows.keys() >= {each.name for each in PROPERTIES}
+    told = {each.name: str(each.default_text or each.default or "") for each in PROPERTIES}
+    assert [name for name, text in told.items() if text.lower() not in rows[name]] == []
 
 
 def test_defaults_and_texts() -> None:
