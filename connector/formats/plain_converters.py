@@ -14,7 +14,7 @@ from connector.config import ConverterConfig
 from connector.formats.converter import Serialize
 from connector.formats.headers import java_day, java_text, java_timestamp
 from connector.formats.record import Schema
-from connector.formats.schemas import DATE, TIME, TIMESTAMP
+from connector.formats.schemas import DATE, TIME, TIMESTAMP, without_default
 
 #: By kind of converter: the one type that it takes, and how it is written.
 _PACKED: Final[dict[str, tuple[str, Callable[[Any], bytes]]]] = {
@@ -39,7 +39,10 @@ class StringConverter:
     def serializer(self, topic: str, schema: Schema | None) -> Serialize:
         """A callable for values of one schema."""
         encoding = self._encoding
-        return lambda value: None if value is None else to_string(schema, value).encode(encoding, "replace")
+        # Java's toString shows what a struct holds, and no default in place of what it does not.
+        without = without_default(schema) if schema is not None else None
+        shown = without or (lambda value: value)
+        return lambda value: None if value is None else to_string(schema, shown(value)).encode(encoding, "replace")
 
 
 class PackedConverter:

@@ -55,6 +55,15 @@ def test_keys_that_are_extracted_are_written_by_converters_of_single_values(conv
     assert Encoder(options, clock=lambda: NOW_NS).encode(change)[0].key == key
 
 
+def test_texts_of_structs_have_no_defaults_of_what_is_not_set() -> None:
+    transforms = ({}, {"transforms": "k", "transforms.k.type": "ExtractField$Value", "transforms.k.field": "source"})
+    (change,) = LOG.changes(LOG.row(2, 0, True, p=3, v="x"))
+    for options in transforms:
+        encoder = Encoder(output_options(**options, **{"value.converter": "StringConverter"}), clock=lambda: NOW_NS)
+        value = encoder.encode(change)[0].value
+        assert value is not None and b",db=" in value and b"snapshot" not in value
+
+
 def refused(**properties: str) -> list[str]:
     with pytest.raises(ConfigurationError) as caught:
         load(BASE | JSON | properties, WORKER | JSON, {})
