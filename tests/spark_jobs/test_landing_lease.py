@@ -61,12 +61,23 @@ def test_what_never_can_be_read_holds_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "free"), [({"pid": 2**22 + 1}, True), ({"pid": 2**22 + 1, "machine": "a pod"}, False)]
+    ("more", "free"),
+    [({"pid": 2**22 + 1}, True), ({"pid": 2**22 + 1, "machine": "a pod"}, False), ({"started": "a later one"}, True)],
 )
 def test_only_who_can_see_a_process_knows_that_it_is_gone(tmp_path: Path, more: dict[str, Any], free: bool) -> None:
     folder = LocalFolder(str(tmp_path))
     assert folder.create("job.1", holder(**more))
     assert wait_free(folder, "job") is free
+
+
+def test_of_two_that_begin_at_once_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, other = LocalFolder(str(tmp_path)), LocalFolder(str(tmp_path))
+    # It has looked before the other's file was there.
+    monkeypatch.setattr(other, "names", list)
+    with Lease(folder, "job", 60_000) as lease:
+        with pytest.raises(LandingError, match="written by another job"):
+            Lease(other, "job", 60_000).acquire()
+        lease.check()
 
 
 def test_errors_of_every_kind_are_survived_and_known(tmp_path: Path) -> None:

@@ -148,8 +148,10 @@ def test_who_publishes_late_is_refused_and_who_comes_after_takes_no_harm() -> No
             assert table.stands[-1] == following, "where it has segments that are filled here, all is published anew"
         table.late, table.loses = Stand(0, 3, ()), lease
         found.landed({PLACE: 12})
-        with pytest.raises(LandingError, match="took over"):
-            found.publish(4)
+        for segment in (4, 5):
+            with pytest.raises(LandingError, match="took over"):
+                found.publish(segment)
+        assert [through for through, _ in table.published] == [3, 3], "who knows that does not even try"
 
 
 def test_a_catalog_that_refuses_a_table_leaves_no_published_segment_to_be_filled() -> None:
