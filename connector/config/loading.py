@@ -129,6 +129,9 @@ def load(
     assert key is not None and value is not None and header is not None
     assert worker_key is not None and worker_value is not None
     names = names_of(connector_values)
+    rules.require_topics_of_their_own(connector_document, connector_values, names, findings)
+    if findings.problems:
+        raise ConfigurationError(findings.problems)
     rules.mention_compaction(connector_document, connector_values, names, creation, findings)
     built = ConnectorConfig(
         name=connector_values["name"],

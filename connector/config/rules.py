@@ -12,7 +12,7 @@ from typing import Any, assert_never
 
 from connector.config.document import Document
 from connector.config.findings import Findings
-from connector.config.names import Names
+from connector.config.names import MAX_TOPIC_LENGTH, Names
 from connector.config.properties import (
     DEFAULT_PLACEMENT,
     OTHER_SNAPSHOT_MODES,
@@ -201,6 +201,25 @@ def _errors(document: Document, values: Values, findings: Findings) -> None:
     topic = "errors.deadletterqueue.topic.name"
     if values["errors.tolerance"] == "none" and values[topic]:
         findings.notice(document, topic, "has no effect here: errors.tolerance is none")
+
+
+def require_topics_of_their_own(document: Document, values: Values, names: Names, findings: Findings) -> None:
+    """Names that are too long for Kafka are cut, as Debezium cuts them, and a delimiter may stand in names as well."""
+    taken: dict[str, str] = {}
+    for table in values["scylla.table.names"]:
+        wanted = [(names.data_topic(*table), f"changes of {table}")]
+        if values["cdc.range.deletes"] == "topic":
+            wanted.append((names.range_deletes_topic(*table), f"range deletes of {table}"))
+        for topic, what in wanted:
+            other = taken.setdefault(topic, what)
+            if other is not what:
+                cut = len(topic) == MAX_TOPIC_LENGTH
+                findings.problem(
+                    document,
+                    "topic.prefix" if cut else "topic.delimiter",
+                    f"The {other} and the {what} would have one topic, {topic}",
+                    f"a shorter one: Kafka takes {MAX_TOPIC_LENGTH} characters" if cut else "another one",
+                )
 
 
 def mention_compaction(

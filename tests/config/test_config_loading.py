@@ -60,6 +60,9 @@ def test_names_of_topics() -> None:
     assert names.schema_topic == "shop.schemas"
     assert names.dead_letter_topic == "shop.dead-letters"
     assert loaded({"scylla.schema.topic": ""}).connector.output.schema_topic == ""
+    long = TableName("k" * 100, "t" * 192)
+    assert loaded({"scylla.table.names": str(long)}).connector.reading.tables == (long,), "as ScyllaDB takes them"
+    assert names.data_topic(*long) == f"shop.{long}"[:249], "as Debezium cuts it"
     odd = loaded({"topic.prefix": "1-a.b"}).connector.output.names
     assert odd.data_topic("k", "T_1") == "1-a.b.k.T_1"
     assert odd.schema_base("k", "T_1") == "_1_a.b.k.T_1"

@@ -9,6 +9,8 @@ import pytest
 from smt import SmtOptionError, build_chain
 from tests.config.files import CONNECTOR, loaded, problem, problems, validate
 
+LONG = "k" * 60
+
 
 def test_everything_at_once() -> None:
     found = validate(
@@ -80,6 +82,18 @@ def test_everything_at_once() -> None:
         ({"topic.creation.defualt.partitions": "3"}, "topic.creation.defualt.partitions", "names no 'defualt'"),
         ({"topic.creation.groups": "fast"}, "topic.creation.fast.include", "patterns"),
         ({"offsets.storage.topic": "scylla-cdc-status"}, "offsets.storage.topic", "Must differ"),
+        ({"scylla.table.names": f"k.{'t' * 193}"}, "scylla.table.names", "Got invalid table name"),
+        (
+            {"scylla.table.names": f"{LONG}.{'t' * 191}1,{LONG}.{'t' * 191}2"},
+            "topic.prefix",
+            f"The changes of {LONG}.{'t' * 191}1 and the changes of {LONG}.{'t' * 191}2 would have one topic, shop.k",
+        ),
+        (
+            {"scylla.table.names": f"{LONG}.{'t' * 192}", "cdc.range.deletes": "topic"},
+            "topic.prefix",
+            f"the range deletes of {LONG}.{'t' * 192} would have one topic, shop.k",
+        ),
+        ({"scylla.table.names": "a_b.c,a.b_c", "topic.delimiter": "_"}, "topic.delimiter", "one topic, shop_a_b_c"),
     ],
 )
 def test_single_mistakes(given: dict[str, Any], name: str, text: str) -> None:

@@ -12,7 +12,9 @@ from connector.table_name import TableName
 DEFAULT_CQL_PORT = 9042
 _KAFKA_PORT = 9092
 
-_NAME = re.compile(r"[a-zA-Z_0-9]{1,48}")
+# So long since ScyllaDB 2025.2 (`NAME_LENGTH` in schema/schema.hh); the Java connector takes 48 characters.
+_LONGEST_NAME = 192
+_NAME = re.compile(rf"[a-zA-Z_0-9]{{1,{_LONGEST_NAME}}}")
 _IPV6 = re.compile(r"[0-9a-fA-F:.]*:[0-9a-fA-F:.]*:[0-9a-fA-F:.%a-zA-Z0-9]*")
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 
@@ -113,7 +115,7 @@ def parse_table_names(text: str) -> tuple[TableName, ...]:
             if not _NAME.fullmatch(part):
                 raise Invalid(
                     f"Got invalid {what} name in table specification : {part}",
-                    "letters, digits and _, at most 48 of them",
+                    f"letters, digits and _, at most {_LONGEST_NAME} of them",
                 )
         table = TableName(*parts)
         if table.name.endswith(LOG_SUFFIX):
