@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from connector.config import ConverterConfig
 from connector.formats.converter import Serialize
-from connector.formats.headers import java_day, java_text, java_timestamp
+from connector.formats.headers import java_text, java_timestamp
 from connector.formats.record import Schema
 from connector.formats.schemas import DATE, TIME, TIMESTAMP, without_default
 
@@ -26,6 +26,7 @@ _PACKED: Final[dict[str, tuple[str, Callable[[Any], bytes]]]] = {
     "boolean": ("boolean", Struct(">?").pack),
     "bytes": ("bytes", bytes),
 }
+_DAY_MS: Final = 86_400_000
 #: What a value without a schema is, as JsonConverter would have read it.
 _OF_PYTHON: Final = {bool: "boolean", int: "int64", float: "double", str: "string", bytes: "bytes"}
 
@@ -77,7 +78,7 @@ def to_string(schema: Schema | None, value: Any) -> str:
     if value is None or isinstance(value, str):
         return java_text(value) if value is None else value
     if name == DATE:
-        return java_day(value)
+        return java_timestamp(value * _DAY_MS)
     if name in (TIMESTAMP, TIME):
         return java_timestamp(value)
     kind = schema["type"] if schema is not None else None

@@ -64,6 +64,17 @@ def test_texts_of_structs_have_no_defaults_of_what_is_not_set() -> None:
         assert value is not None and b",db=" in value and b"snapshot" not in value
 
 
+@pytest.mark.parametrize(
+    ("compatibility", "text"),
+    [("strict", b"Struct{p=Sat Jan 01 00:00:00 UTC 1}"), ("default", b"Struct{p=Mon Jan 03 00:00:00 UTC 1}")],
+)
+def test_dates_before_the_cutover_are_texts_of_their_days(compatibility: str, text: bytes) -> None:
+    log = Log(table({"p": "date", "v": "text"}, ("p",), ()))
+    (change,) = log.changes(log.row(2, 0, True, p=-719162, v="x"))
+    options = output_options(**{"key.converter": "StringConverter", "scylla.compatibility": compatibility})
+    assert Encoder(options, clock=lambda: NOW_NS).encode(change)[0].key == text
+
+
 def refused(**properties: str) -> list[str]:
     with pytest.raises(ConfigurationError) as caught:
         load(BASE | JSON | properties, WORKER | JSON, {})
