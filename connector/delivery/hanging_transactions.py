@@ -21,7 +21,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -30,14 +30,10 @@ from connector.delivery.clients import READ_COMMITTED, KafkaClients
 from connector.delivery.committed_words import Words, committed_words, time_of_word
 from connector.delivery.failures import translated
 from connector.delivery.records import (
-    REPEATED_HEADER,
-    WRITTEN_HEADER,
-    Headers,
-    OutgoingRecord,
     commit_name,
     owner_of,
-    written_at,
 )
+from connector.delivery.second_end import SecondEnd
 from connector.delivery.standing import (
     PATIENCE_SECONDS,
     Place,
@@ -48,7 +44,7 @@ from connector.delivery.standing import (
 )
 from connector.delivery.topics import leaderless, topic_partitions
 from connector.delivery.transactional_producer import TransactionalProducer
-from connector.errors import DeliveryError, ProducerFenced, RetriableDeliveryError, UnknownOutcome
+from connector.errors import DeliveryError, RetriableDeliveryError
 
 log = logging.getLogger(__name__)
 
@@ -92,9 +88,10 @@ def end_hanging_transactions(
     them would lose them. To commit them takes another record: one that is there is repeated, and has a header that says
     so. Nothing may be written there before, for an abort would speak for both.
     """
+    again = SecondEnd(clients, where.group, where.offsets_topic, deadline)
     with _looking():
-        _end_hanging(clients, where, producers, deadline, cancelled)
-        _end_pending_offsets(clients, where, producers, deadline)
+        _end_hanging(again, where, producers, cancelled)
+        _end_pending_offsets(again, where, producers)
 
 
 def stands_somewhere(clients: KafkaClients, where: Field, deadline: float, cancelled: Callable[[], bool]) -> bool:
@@ -119,13 +116,19 @@ def _looking() -> Iterator[None]:
         raise RetriableDeliveryError("looking for hanging transactions: the broker did not answer in time") from None
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Partitions that stand, at which offset, and what begins there; what was said by those who may have left it."""
+
+    standing: Mapping[Place, int]
+    left_open: Mapping[Place, Sequence[Message]]
+    words: Words
+
+
 def _end_hanging(
-    clients: KafkaClients,
-    where: Field,
-    producers: Sequence[TransactionalProducer],
-    deadline: float,
-    cancelled: Callable[[], bool],
+    again: SecondEnd, where: Field, producers: Sequence[TransactionalProducer], cancelled: Callable[[], bool]
 ) -> None:
+    clients, deadline = again.clients, again.deadline
     admin = clients.admin()
     away = _without_leaders(admin, where)
     owners = [producer.transactional_id for producer in producers]
@@ -145,45 +148,12 @@ def _end_hanging(
         if not standing:
             return
         words = _words(clients, admin, where)
-        left_open = _open_records(clients, where, standing, deadline)
-        # Where a commit lost its marker in a slot: all that it left there, by its owner.
-        lost_commits: dict[str, list[Message]] = {}
-        for (topic, _number), messages in left_open.items():
-            name = commit_name(messages[-1].headers())
-            if topic == where.offsets_topic and name in words.commits:
-                owner = owner_of(name)
-                lost_commits.setdefault(owner, []).extend(messages)
-                # Its records in data topics belong to that commit.
-                kind, timestamp = messages[-1].timestamp()
-                time_ms = time_of_word(messages[-1].headers(), timestamp, kind == TIMESTAMP_LOG_APPEND_TIME)
-                words.heard(owner, time_ms)
-                words.named(name, time_ms)
-        repaired = {_place(message) for messages in lost_commits.values() for message in messages}
-        ended = False
-        for producer in producers:
-            owner = producer.transactional_id
-            if owner in lost_commits:
-                _commit_again(clients, producer, where, lost_commits[owner], deadline)
-                ended = True
-                log.warning("committed a hanging transaction again in %s", _listed(standing, repaired))
-            aborted = [
-                messages[0]
-                for (topic, number), messages in left_open.items()
-                if (topic, number) not in repaired
-                if topic == where.offsets_topic or _left_open(where, words, topic, owner, messages[0])
-                if (owner, (topic, number), standing[topic, number]) not in tried
-            ]
-            tried.update((owner, _place(message), standing[_place(message)]) for message in aborted)
-            if aborted:
-                _abort_again(clients, producer, where, aborted, deadline)
-                ended = True
-                log.warning(
-                    "aborted possible hanging transactions again in %s", _listed(standing, map(_place, aborted))
-                )
+        found = _Found(standing, _open_records(clients, where, standing, deadline), words)
+        ended = _end_as_known(again, producers, where, found, tried)
         if not ended:
-            ended = _end_lost_commits(clients, producers, where, left_open, words, deadline)
+            ended = _end_lost_commits(again, producers, where, found)
         if not ended:
-            if where.unseen is not None and _may_end(where, where.unseen, owners, standing, left_open, words):
+            if where.unseen is not None and _may_end(where, where.unseen, owners, found):
                 return
             break
     log.warning(
@@ -193,30 +163,79 @@ def _end_hanging(
     )
 
 
+def _end_as_known(
+    again: SecondEnd,
+    producers: Sequence[TransactionalProducer],
+    where: Field,
+    found: _Found,
+    tried: set[tuple[str, Place, int]],
+) -> bool:
+    """Commit again what slots say was committed, and abort what no later word of its owner speaks for; whether anything
+    was. ``tried``: what an owner has aborted in vain is another's."""
+    lost_commits = _lost_in_slots(where, found)
+    repaired = {_place(message) for messages in lost_commits.values() for message in messages}
+    ended = False
+    for producer in producers:
+        owner = producer.transactional_id
+        if owner in lost_commits:
+            again.commit(producer, lost_commits[owner])
+            ended = True
+            log.warning("committed a hanging transaction again in %s", _listed(found.standing, repaired))
+        aborted = [
+            messages[0]
+            for (topic, number), messages in found.left_open.items()
+            if (topic, number) not in repaired
+            if topic == where.offsets_topic or _left_open(where, found.words, topic, owner, messages[0])
+            if (owner, (topic, number), found.standing[topic, number]) not in tried
+        ]
+        tried.update((owner, _place(message), found.standing[_place(message)]) for message in aborted)
+        if aborted:
+            again.abort(producer, aborted)
+            ended = True
+            places = _listed(found.standing, map(_place, aborted))
+            log.warning("aborted possible hanging transactions again in %s", places)
+    return ended
+
+
+def _lost_in_slots(where: Field, found: _Found) -> dict[str, list[Message]]:
+    """Where a commit lost its marker in a slot: all that it left there, by its owner. Its records in data topics belong
+    to that commit, which ``found.words`` are told of."""
+    lost: dict[str, list[Message]] = {}
+    for (topic, _number), messages in found.left_open.items():
+        name = commit_name(messages[-1].headers())
+        if topic == where.offsets_topic and name in found.words.commits:
+            owner = owner_of(name)
+            lost.setdefault(owner, []).extend(messages)
+            kind, timestamp = messages[-1].timestamp()
+            time_ms = time_of_word(messages[-1].headers(), timestamp, kind == TIMESTAMP_LOG_APPEND_TIME)
+            found.words.heard(owner, time_ms)
+            found.words.named(name, time_ms)
+    return lost
+
+
 def _may_end(
     where: Field,
     unseen: Unseen,
     owners: Collection[str],
-    standing: Mapping[Place, int],
-    left_open: Mapping[Place, Sequence[Message]],
-    words: Words,
+    found: _Found,
 ) -> bool:
     """Whether what stands in front may still be ended by others, or be committed again later. What these owners left
     may be behind it: nothing is written there meanwhile, and it is looked at again. Nor ever, while it stands, where it
     may be what the writer himself has left: his next marker would speak for it as well."""
-    found = False
-    for place, offset in standing.items():
+    may = False
+    for place, offset in found.standing.items():
         if place[0] == where.offsets_topic:
             continue
-        if where.since is not None and place in left_open:
-            own = any(_may_be_own(where, words, place, owner, left_open[place][0]) for owner in owners)
+        if where.since is not None and place in found.left_open:
+            first = found.left_open[place][0]
+            own = any(_may_be_own(where, found.words, place, owner, first) for owner in owners)
             where.stood.suspect_own(place, offset, own)
         if where.stood.suspect_others(place, offset):
-            found = True
+            may = True
             for owner in owners:
-                where.stood.away(place[0], owner, words.newest.get(owner, 0))
+                where.stood.away(place[0], owner, found.words.newest.get(owner, 0))
             unseen(place[0], where.stood.blocked(place, offset), owners)
-    return found
+    return may
 
 
 def _may_be_own(where: Field, words: Words, place: Place, owner: str, first: Message) -> bool:
@@ -245,23 +264,18 @@ def _doubt_ms(where: Field, first: Message) -> float:
 
 
 def _end_lost_commits(
-    clients: KafkaClients,
-    producers: Sequence[TransactionalProducer],
-    where: Field,
-    left_open: Mapping[Place, Sequence[Message]],
-    words: Words,
-    deadline: float,
+    again: SecondEnd, producers: Sequence[TransactionalProducer], where: Field, found: _Found
 ) -> bool:
     """Commit again what stands in data topics and is committed elsewhere, where it is certain that nobody else is about
     to end it; whether anything was."""
     ended = False
-    for (topic, number), messages in sorted(left_open.items()):
+    for (topic, number), messages in sorted(found.left_open.items()):
         offset = messages[0].offset() or 0
         lost = {
             producer.transactional_id: producer
             for producer in producers
-            if _committed(words, producer.transactional_id, messages[0])
-            if not _left_open(where, words, topic, producer.transactional_id, messages[0])
+            if _committed(found.words, producer.transactional_id, messages[0])
+            if not _left_open(where, found.words, topic, producer.transactional_id, messages[0])
             if where.stood.may_be(topic, number, offset, producer.transactional_id)
         }
         if topic == where.offsets_topic or not lost:
@@ -269,13 +283,13 @@ def _end_lost_commits(
         if not where.stood.certain((topic, number), offset):
             where.stood.suspect((topic, number), offset)
             continue
-        again = newest_of_key(clients, where.group, messages[0], deadline)
+        newest = newest_of_key(again.clients, where.group, messages[0], again.deadline)
         # One of them, for whoever's it is not may have left behind it what was aborted: the one whose last word leaves
         # the least room for that. If it still stands, it is another's.
-        owner = max(lost, key=lambda each: (words.newest.get(each, 0), each))
+        owner = max(lost, key=lambda each: (found.words.newest.get(each, 0), each))
         log.warning("committing what stands in %s [%d] at %d again, by repeating a record", topic, number, offset)
         try:
-            _commit_again(clients, lost[owner], where, [again], deadline, repeated=offset)
+            again.commit_data(lost[owner], newest, offset)
         except DeliveryError:
             log.error("%s [%d]: committed records from offset %d on may be aborted now", topic, number, offset)
             raise
@@ -284,14 +298,12 @@ def _end_lost_commits(
     return ended
 
 
-def _end_pending_offsets(
-    clients: KafkaClients, where: Field, producers: Sequence[TransactionalProducer], deadline: float
-) -> None:
+def _end_pending_offsets(again: SecondEnd, where: Field, producers: Sequence[TransactionalProducer]) -> None:
     """The group may miss the marker as well, and alone: its offsets stay pending then, and no slot is restored while
     some are. What they say is worth nothing any more, now that all slots have an end."""
-    if _offsets_pending(clients, where):
+    if _offsets_pending(again.clients, where):
         for producer in producers:
-            _abort_again(clients, producer, where, (), deadline)
+            again.abort(producer, ())
         log.warning("aborted offsets of group %s that were possibly left pending", where.group)
 
 
@@ -370,80 +382,3 @@ def _open_records(
             if error is not None or place[0] != where.offsets_topic or commit_name(message.headers()):
                 waiting.discard(place)
     return found
-
-
-def _repeated(messages: Iterable[Message]) -> list[OutgoingRecord]:
-    """The same once more: who reads uncommitted data sees nothing that was not there before."""
-    return [
-        OutgoingRecord(
-            message.topic() or "",
-            message.key(),
-            message.value(),
-            headers=message.headers() or (),
-            partition=message.partition(),
-        )
-        for message in messages
-    ]
-
-
-def _dated(entry: Message) -> Headers:
-    """Whoever writes it again may have another clock."""
-    headers = entry.headers() or []
-    written = str(written_at(headers, entry.timestamp()[1])).encode()
-    return (*((name, value) for name, value in headers if name != WRITTEN_HEADER), (WRITTEN_HEADER, written))
-
-
-def _commit_again(
-    clients: KafkaClients,
-    producer: TransactionalProducer,
-    where: Field,
-    entries: Sequence[Message],
-    deadline: float,
-    repeated: int | None = None,
-) -> None:
-    """A transaction of the same producer with the same entries: its marker speaks for both. Who reads them twice reads
-    the same positions twice. ``repeated``: where what is committed again begins, if it is a record of a data topic."""
-    producer.begin()
-    if repeated is not None:
-        header = (REPEATED_HEADER, str(repeated).encode())
-        producer.produce_all([replace(record, headers=(*record.headers, header)) for record in _repeated(entries)])
-        producer.flush(deadline)
-        producer.commit()
-        return
-    again = _repeated(entries)
-    producer.produce_all([replace(record, headers=_dated(at)) for record, at in zip(again, entries, strict=True)])
-    producer.flush(deadline)
-    try:
-        _tell_group(clients, producer, where, commit_name(entries[-1].headers()) or "")
-    except (ProducerFenced, UnknownOutcome):
-        raise
-    except DeliveryError as error:
-        log.debug("committing a hanging transaction of %s: %s", producer.transactional_id, error)
-    producer.commit()
-
-
-def _abort_again(
-    clients: KafkaClients, producer: TransactionalProducer, where: Field, records: Sequence[Message], deadline: float
-) -> None:
-    """A transaction of the same producer in the same partitions, and its abort: the marker speaks for both."""
-    producer.begin()
-    try:
-        producer.produce_all(_repeated(records))
-        producer.flush(deadline)
-        _tell_group(clients, producer, where, "")
-    except (ProducerFenced, UnknownOutcome):
-        raise
-    except DeliveryError as error:
-        log.debug("ending a hanging transaction of %s: %s", producer.transactional_id, error)
-    producer.abort()
-
-
-def _tell_group(clients: KafkaClients, producer: TransactionalProducer, where: Field, name: str) -> None:
-    """What the owner told the group in that transaction is pending for ever as well."""
-    # Of no member: the broker takes that for somebody who does not know the group's rounds, as old producers do not.
-    stranger = clients.consumer(where.group, READ_COMMITTED)
-    try:
-        offsets = [TopicPartition(where.offsets_topic, 0, 0, metadata=name)]
-        producer.send_offsets(offsets, stranger.consumer_group_metadata())
-    finally:
-        stranger.close()

@@ -10,6 +10,7 @@ from tests.simulation.mutation import Mutant
 
 TRANSACTION = "connector/delivery/transaction.py"
 HANGING = "connector/delivery/hanging_transactions.py"
+SECOND_END = "connector/delivery/second_end.py"
 STANDING = "connector/delivery/standing.py"
 PRODUCER = "connector/delivery/producer.py"
 
@@ -38,15 +39,15 @@ LEADERLESS = [
     Mutant(
         "what is certainly left is committed again",
         HANGING,
-        "            ended = _end_lost_commits(clients, producers, where, left_open, words, deadline)\n",
+        "            ended = _end_lost_commits(again, producers, where, found)\n",
         "            pass\n",
         leaderless.what_is_certainly_left_is_committed_again,
     ),
     Mutant(
         "a record that is repeated says so",
-        HANGING,
-        "headers=(*record.headers, header)",
-        "headers=record.headers",
+        SECOND_END,
+        "headers=(*each.headers, header)",
+        "headers=each.headers",
         leaderless.what_is_certainly_left_is_committed_again,
     ),
     Mutant(

@@ -191,22 +191,22 @@ DELIVERY = [
     Mutant(
         "what was left open is aborted again",
         HANGING,
-        "            if aborted:\n",
-        "            if not aborted:\n",
+        "        if aborted:\n",
+        "        if not aborted:\n",
         again(hanging.test_an_abort_that_was_forgotten_is_made_up_for),
     ),
     Mutant(
         "a commit that was forgotten in a slot is committed again",
         HANGING,
-        "            if owner in lost_commits:\n",
-        "            if owner not in lost_commits and False:\n",
+        "        if owner in lost_commits:\n",
+        "        if owner not in lost_commits and False:\n",
         again(hanging.test_a_commit_that_was_forgotten_in_a_slot_is_made_up_for),
     ),
     Mutant(
         "only what is known to be committed is committed again",
         HANGING,
-        "            if topic == where.offsets_topic and name in words.commits:\n",
-        "            if topic == where.offsets_topic and name:\n",
+        "        if topic == where.offsets_topic and name in found.words.commits:\n",
+        "        if topic == where.offsets_topic and name:\n",
         again(hanging.test_an_abort_that_was_forgotten_in_a_slot_stays_one),
     ),
     Mutant(
@@ -254,7 +254,7 @@ DELIVERY = [
     Mutant(
         "offsets that stay pending alone are aborted again",
         HANGING,
-        "        _end_pending_offsets(clients, where, producers, deadline)\n",
+        "        _end_pending_offsets(again, where, producers)\n",
         "",
         outages.offsets_that_stay_pending_alone_hold_up_no_restore,
     ),
