@@ -21,11 +21,13 @@ class Asked(NamedTuple):
     body: dict[str, Any]
 
 
-Answer = tuple[int, dict[str, Any]]
+#: A text is what stands in front of it, and not the server's own.
+Answer = tuple[int, dict[str, Any] | str]
 
 
 class Vault:
-    """``secrets`` by their whole path below `/v1`; logins give the token `t0ken-of-login`."""
+    """``secrets`` by their whole path below `/v1`, or the status that is answered instead. Logins give the token
+    `t0ken-of-login`."""
 
     def __init__(self, secrets: dict[str, Any], tokens: tuple[str, ...] = ("t0ken-of-login",)) -> None:
         self.secrets, self.tokens = secrets, tokens
@@ -42,7 +44,10 @@ class Vault:
             return 403, {"errors": ["permission denied"]}
         if path not in self.secrets:
             return 404, {"errors": []}
-        return 200, {"data": self.secrets[path]}
+        found = self.secrets[path]
+        if isinstance(found, int):
+            return found, {"errors": []}
+        return 200, found if isinstance(found, str) else {"data": found}
 
 
 class SecretsManager:
@@ -75,8 +80,9 @@ def _serving(answer: Callable[[Asked], Answer], asked: list[Asked]) -> Iterator[
             content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             asked.append(Asked(self.command, self.path, dict(self.headers), json.loads(content or b"{}")))
             status, body = answer(asked[-1])
-            raw = json.dumps(body).encode()
+            raw = (body if isinstance(body, str) else json.dumps(body)).encode()
             self.send_response(status)
+            self.send_header("Content-Type", "text/html" if isinstance(body, str) else "application/json")
             self.send_header("Content-Length", str(len(raw)))
             self.end_headers()
             self.wfile.write(raw)

@@ -143,6 +143,10 @@ def test_what_vault_refuses_is_said_once_for_each_reference() -> None:
         assert "needs app.role.id" in said("${vault:a:b}", **{"param.vault.auth.method": "approle"})
         assert "gcp is not supported; one of token" in said("${vault:a:b}", **{"param.vault.auth.method": "gcp"})
         assert "is 1 or 2" in said("${vault:a:b}", **{"param.vault.engine.version": "3"})
+        assert said("${vault:secret/shop}").endswith("it names no path, or no key: ${provider:path:key}")
+        vault.secrets |= {"secret/data/busy": 429, "secret/data/proxy": "<html>"}
+        assert said("${vault:secret/busy:a}").endswith("secret/busy cannot be read: RateLimitExceeded")
+        assert said("${vault:secret/proxy:a}").endswith("secret/proxy cannot be read: its answer is not Vault's")
         away = said("${vault:a:b}", **{"param.vault.addr": "http://127.0.0.1:1"})
         assert away.startswith("${vault:a:b}: Vault http://127.0.0.1:1 cannot be reached: ")
         vault.asked.clear()
@@ -150,6 +154,8 @@ def test_what_vault_refuses_is_said_once_for_each_reference() -> None:
         worker = provider("vault", "VaultSecretProvider", **{"param.vault.addr": url, "param.vault.token": "good"})
         assert len(problems(both, worker)) == 2
         assert len(vault.asked) == 1
+        beside = {"scylla.user": "${vault:secret/shop}", "scylla.password": "${vault:secret/shop/scylla:b}"}
+        assert "no key b at secret/shop/scylla" in problems(beside, worker)[1].problem, "one says nothing of another"
 
 
 def test_a_secret_of_aws_is_read_with_keys_a_region_and_an_endpoint() -> None:
@@ -185,6 +191,8 @@ def test_what_aws_refuses_is_said() -> None:
         given = {"scylla.user": "u", "scylla.password": "${aws:none:a}"}
         worker = provider("aws", own, **AWS, **{"param.endpoint": url})
         assert "ResourceNotFoundException: can't find the specified secret." in problem(given, worker).problem
+        whole = {"scylla.user": "u", "scylla.password": "${aws:prod/scylla}"}
+        assert "it names no path, or no key" in problem(whole, worker).problem
         del worker["config.providers.aws.param.aws.secret.key"]
         assert "only of use together" in problem(given, worker).problem
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from connector.config.stores.store import Read, SecretStore, StoreError, first
+from connector.config.stores.store import NO_PATH, Read, SecretStore, StoreError, first
 
 
 def open_secrets_manager(alias: str, params: Mapping[str, str], environ: Mapping[str, str]) -> SecretStore:
@@ -46,6 +46,8 @@ def _connected(name: str, region: str, params: Mapping[str, str]) -> Read:
     prefix, as_json = first(params, "secret.prefix"), first(params, "use.json").lower() != "false"
 
     def read(path: str) -> Mapping[str, Any]:
+        if not prefix + path:
+            raise StoreError(NO_PATH)
         try:
             answer = client.get_secret_value(SecretId=prefix + path)
         except ClientError as error:

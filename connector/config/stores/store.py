@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 #: From a path to what stands there.
 Read = Callable[[str], Mapping[str, Any]]
+
+#: Of a reference with one part, where no prefix of the provider's is the path.
+NO_PATH: Final = "it names no path, or no key: ${provider:path:key}"
 
 
 class StoreError(Exception):
@@ -25,7 +28,8 @@ class SecretStore:
         self._connect = connect
         self._read: Read | None = None
         self._known: dict[str, dict[str, str]] = {}
-        self._failed: dict[str, str] = {}
+        #: By the path; None: the store itself.
+        self._failed: dict[str | None, str] = {}
 
     def look_up(self, path: str, key: str) -> str:
         """The text of a key at a path."""
@@ -38,14 +42,14 @@ class SecretStore:
         return found
 
     def _ask(self, path: str) -> dict[str, str]:
-        if path in self._failed or "" in self._failed:
-            raise StoreError(self._failed.get("") or self._failed[path])
+        if path in self._failed or None in self._failed:
+            raise StoreError(self._failed.get(None) or self._failed[path])
         try:
             if self._read is None:
                 self._read = self._connect()
         except StoreError as error:
             # What is wrong with the store itself is not asked for again by each reference.
-            self._failed[""] = str(error)
+            self._failed[None] = str(error)
             raise
         try:
             found = self._read(path)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from connector.config.stores.store import Read, SecretStore, StoreError, first
+from connector.config.stores.store import NO_PATH, Read, SecretStore, StoreError, first
 from connector.config.tls import KeystoreError, PemFile, read_certificates
 from connector.secrets import register
 
@@ -47,7 +47,7 @@ def _connected(name: str, address: str, params: Mapping[str, str], environ: Mapp
         try:
             return ask()
         except hvac.exceptions.VaultError as error:
-            said = "; ".join(map(str, error.errors or ())) or str(error) or type(error).__name__
+            said = "; ".join(map(str, error.errors or ())) or str(error.args[0] or type(error).__name__)
             raise StoreError(f"{name}: {what}: {said}") from None
         except requests.RequestException as error:
             raise StoreError(f"{name} cannot be reached: {_reason(error)}") from None
@@ -60,9 +60,13 @@ def _connected(name: str, address: str, params: Mapping[str, str], environ: Mapp
 
     def read(path: str) -> Mapping[str, Any]:
         whole = "/".join(part.strip("/") for part in (prefix, path) if part.strip("/"))
+        if not whole:
+            raise StoreError(NO_PATH)
         for at in _places(whole, version):
             answer = asked(f"{path} cannot be read", partial(client.read, at))
-            data = answer.get("data") if isinstance(answer, dict) else None
+            if not isinstance(answer, dict | None):
+                raise StoreError(f"{name}: {path} cannot be read: its answer is not Vault's")
+            data = None if answer is None else answer.get("data")
             if version == "2" and isinstance(data, dict):
                 data = data.get("data")
             if isinstance(data, dict):
