@@ -63,11 +63,13 @@ class _Member(IOStream):
     """A stream that counts as one of a crowd while it is open, and says no in JSON."""
 
     crowd: Crowd
+    #: What it is to be refused with, if not as what is no HTTP.
+    refusal: bytes | None = None
 
     def write(self, data: bytes | memoryview) -> asyncio.Future[None]:
         if data == _BARE_CONTINUE:
             data = b"HTTP/1.1 100 Continue\r\n\r\n"
-        return super().write(raw_refusal(400) if data == _BARE_REFUSAL else data)
+        return super().write((self.refusal or raw_refusal(400)) if data == _BARE_REFUSAL else data)
 
     def close(self, exc_info: Any = False) -> None:
         if isinstance(exc_info, UnsatisfiableReadError) and not self.closed():
@@ -188,6 +190,9 @@ class _Exchange(HTTPMessageDelegate):
     def headers_received(self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders) -> None:
         assert isinstance(start_line, RequestStartLine)
         self._start, self._headers = start_line, headers
+        length = headers.get("Content-Length", "")
+        if length.isdecimal() and (len(length) > len(str(BODY_BYTES)) or int(length) > BODY_BYTES):
+            self._stream.refusal = raw_refusal(413, f"a body may have {BODY_BYTES // 1024} KiB")
         if headers.get("Content-Length", "0") == "0" and "Transfer-Encoding" not in headers:
             # Nothing is to come: the answer itself is what is waited for.
             headers.pop("Expect", None)
