@@ -12,13 +12,22 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.java_objects import file_system, hadoop_path
 from spark_jobs.model import quoted
-from spark_jobs.sinks.delta_files import data_files, extent, give_properties, is_table, property_list
+from spark_jobs.sinks.delta_files import (
+    data_files,
+    extent,
+    forget_commits,
+    give_properties,
+    is_table,
+    partitioned_by,
+    property_list,
+)
 from spark_jobs.sinks.delta_published import RESERVED, DeltaPublisher, feedless
 from spark_jobs.sinks.sink import LostRaceError, TableFormat, retried
 
 _PROPERTIES = {
     "delta.checkpointInterval": "50",
-    # Nobody reads the past of these: a commit each second would leave a month of them. Delta keeps whole days.
+    # Nobody reads the past of these: a commit each second would leave a month of them. Delta keeps whole days, where
+    # nobody asks for less.
     "delta.logRetentionDuration": "interval 24 hours",
     "delta.deletedFileRetentionDuration": "interval 24 hours",
 }
@@ -29,6 +38,11 @@ _SKIPPED_BY = ("ts", "kafka_ms")
 _BOUNDED = frozenset(("tinyint", "smallint", "int", "bigint", "date", "timestamp", "string"))
 """Types that Delta keeps bounds of, and whose order there is that of their values."""
 _ROWS_PER_FILE = 200_000
+_COMMITS_KEPT_MS = 3 * 3_600_000
+"""Whoever commits needs those since it began."""
+_FORGET_EVERY = 500
+_MOST_AT_ONCE = 8 << 30
+"""Bytes that are compacted in one commit, at least a partition's: it is done long before what it needs is forgotten."""
 
 
 class DeltaSink:
@@ -37,6 +51,7 @@ class DeltaSink:
     def __init__(self, session: SparkSession, warehouse: str) -> None:
         self.session = session
         self.warehouse = warehouse
+        self._appends = Counter[str]()
 
     def path(self, table: str) -> str:
         """Aside from the published tables: whoever vacuums those removes what is below them and not theirs."""
@@ -80,6 +95,9 @@ class DeltaSink:
 
     def append(self, table: str, frame: DataFrame) -> None:
         retried(lambda: frame.write.format("delta").mode("append").save(self.path(table)), _is_conflict)
+        self._appends[table] += 1
+        if self._appends[table] % _FORGET_EVERY == 0:
+            forget_commits(self.session, self.path(table), _COMMITS_KEPT_MS)
 
     def replace_buckets(self, table: str, frame: DataFrame) -> None:
         writer = frame.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "dynamic")
@@ -95,7 +113,12 @@ class DeltaSink:
         retried(lambda: self.session.sql(f"DELETE FROM {self.relation(table)} WHERE {condition}"), _is_conflict)
 
     def compact(self, table: str) -> None:
-        retried(lambda: self.session.sql(f"OPTIMIZE {self.relation(table)}"), _is_conflict)
+        spans = portions(self.sizes(table), _MOST_AT_ONCE)
+        part = quoted(partitioned_by(self.session, self.path(table)))
+        for first, last in spans:
+            where = f" WHERE {part} BETWEEN {first} AND {last}" if len(spans) > 1 else ""
+            text = f"OPTIMIZE {self.relation(table)}{where}"
+            retried(lambda text=text: self.session.sql(text), _is_conflict)  # type: ignore[misc]
 
     def vacuum(self, table: str, older_than_ms: int) -> None:
         hours = max(older_than_ms, 0) / 3_600_000
@@ -106,6 +129,8 @@ class DeltaSink:
             self.session.sql(f"VACUUM {self.relation(table)} RETAIN {hours} HOURS")
         finally:
             self.session.conf.set(check, str(before))
+        # A job that ends before it has appended so much leaves it to this.
+        forget_commits(self.session, self.path(table), _COMMITS_KEPT_MS)
 
     def sizes(self, table: str) -> Mapping[int, int]:
         part = "CAST(map_values(partitionValues)[0] AS int) AS part"
@@ -117,6 +142,23 @@ class DeltaSink:
 
     def files(self, table: str) -> tuple[int, int]:
         return extent(self.session, self.path(table))
+
+
+def portions(sizes: Mapping[int, int], most: int) -> list[tuple[int, int]]:
+    """The first and the last of parts that together have so many bytes at most; one that has more is alone.
+
+    >>> portions({1: 5, 2: 5, 4: 9, 7: 1, 8: 20}, 10)
+    [(1, 2), (4, 7), (8, 8)]
+    """
+    spans: list[tuple[int, int]] = []
+    room = 0
+    for part in sorted(sizes):
+        if spans and sizes[part] <= room:
+            spans[-1], room = (spans[-1][0], part), room - sizes[part]
+        else:
+            spans.append((part, part))
+            room = most - sizes[part]
+    return spans
 
 
 def _is_conflict(error: Exception) -> bool:

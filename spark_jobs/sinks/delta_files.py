@@ -105,9 +105,29 @@ def newest_commits(session: SparkSession, path: str, at_most: int) -> Iterator[C
         yield Commit(version, file_text(session, commit))
 
 
+def forget_commits(session: SparkSession, path: str, older_than_ms: int) -> None:
+    """Deletes those that are older, up to the last checkpoint before that, by whole hours. Delta does so by whole days,
+    and whoever looks at a table lists all that there are: of a commit every two seconds that soon costs more than they
+    do."""
+    log, newest = _log(session, path), _newest(session, path)
+    age = java_class(session, "java.util.OptionalLong").of(older_than_ms)
+    boxed = java_class(session, "scala.jdk.javaapi.OptionConverters").toScala(age)
+    hours = java_class(session, "org.apache.spark.sql.delta.TruncationGranularity").HOUR()
+    log.cleanUpExpiredLogs(newest, getattr(log, "cleanUpExpiredLogs$default$2")(), boxed, hours)
+
+
+def _log(session: SparkSession, path: str) -> Any:
+    return java_class(session, "org.apache.spark.sql.delta.DeltaLog").forTable(session._jsparkSession, path)
+
+
 def _newest(session: SparkSession, path: str) -> Any:
-    log = java_class(session, "org.apache.spark.sql.delta.DeltaLog").forTable(session._jsparkSession, path)
+    log = _log(session, path)
     return log.update(*(getattr(log, f"update$default${at}")() for at in (1, 2, 3)))
+
+
+def partitioned_by(session: SparkSession, path: str) -> str:
+    """Of a table that has one column to partition by."""
+    return str(_newest(session, path).metadata().partitionColumns().head())
 
 
 def properties_of(session: SparkSession, path: str) -> dict[str, str]:

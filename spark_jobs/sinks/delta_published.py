@@ -61,7 +61,8 @@ _INDEXED = "delta.dataSkippingNumIndexedCols"
 _VECTORS = "delta.enableDeletionVectors"
 _DAY_MS = 86_400_000
 _VERSIONS = {"delta.deletedFileRetentionDuration": 7 * _DAY_MS, "delta.logRetentionDuration": 30 * _DAY_MS}
-"""How long Delta lets versions be read, and what it takes unless it is told: whoever vacuums keeps them no longer."""
+"""How long Delta lets versions be read, and what it takes unless it is told: whoever vacuums keeps them no longer. Of a
+log that is kept longer than they are nobody has anything, and each look at the table lists all of it."""
 _OURS = " seconds"
 """How no person spells a time."""
 _CLUSTERED = "DELTA_CLUSTERING_WITH_ZORDER_BY"
@@ -136,6 +137,8 @@ class DeltaPublisher:
             _INDEXED: str(indexed),
         }
         self._check_own(table)
+        if self.schema(table) is None:
+            properties |= _keeping({}, self.retention_ms)
         defaults = {name.replace("delta.", _DEFAULTS, 1): value for name, value in properties.items()}
         if self.schema(table) is not None:
             there = properties_of(self.session, self.path(table))
@@ -301,11 +304,16 @@ def _noted(commit: Commit) -> Mapping[str, Any] | None:
 
 def _keeping(there: Mapping[str, str], retention_ms: int | None) -> dict[str, str]:
     """What lets versions be read for so long: more than Delta's own times, or what was more and is no longer."""
-    found: dict[str, str] = {}
-    for name, least_ms in _VERSIONS.items() if retention_ms is not None else ():
-        wanted_ms = max(retention_ms or 0, least_ms)
-        if wanted_ms > least_ms or there.get(name, "").endswith(_OURS):
-            found[name] = f"interval {wanted_ms // 1000}{_OURS}"
+    if retention_ms is None:
+        return {}
+    wanted_ms = max(retention_ms, min(_VERSIONS.values()))
+    # What its users have chosen is theirs, and Delta wants the log to be kept for as long as deleted files.
+    chosen = any(not there.get(name, _OURS).endswith(_OURS) for name in _VERSIONS)
+    found = {
+        name: f"interval {wanted_ms // 1000}{_OURS}"
+        for name, usual_ms in _VERSIONS.items()
+        if wanted_ms > usual_ms or there.get(name, "").endswith(_OURS) or not (chosen or wanted_ms == usual_ms)
+    }
     return {name: text for name, text in found.items() if there.get(name) != text}
 
 

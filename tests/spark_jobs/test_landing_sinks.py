@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from connector.errors import ConfigurationError, LandingError
 from spark_jobs.jvm.jars import jar_set
 from spark_jobs.session import require_class, session_settings
-from spark_jobs.sinks import iceberg
+from spark_jobs.sinks import delta, iceberg
 from spark_jobs.sinks.delta import DeltaSink
 from spark_jobs.sinks.delta_files import extent, last_transaction, newest_commits, properties_of
 from spark_jobs.sinks.delta_published import DeltaPublisher
@@ -152,7 +154,10 @@ def test_writers_at_the_same_time_lose_nothing(spark: SparkSession, sink: Sink, 
     assert content(spark, sink) == expected
 
 
-def test_compaction_and_vacuum_change_no_row(spark: SparkSession, sink: Sink, warehouse: str, rows: Any) -> None:
+def test_compaction_and_vacuum_change_no_row(
+    spark: SparkSession, sink: Sink, warehouse: str, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delta, "_MOST_AT_ONCE", 1)
     for at in range(3):
         sink.append(TABLE, rows(*[(1, at * 10 + n) for n in range(4)], (2, at), files=2))
     before, (many, size) = content(spark, sink), sink.files(TABLE)
@@ -164,6 +169,33 @@ def test_compaction_and_vacuum_change_no_row(spark: SparkSession, sink: Sink, wa
     sink.vacuum(TABLE, 0)
     assert _data_files(warehouse) == few < stored
     assert content(spark, sink) == before
+
+
+def test_commits_of_hours_ago_go_from_a_log_that_is_appended_to(
+    spark: SparkSession, warehouse: str, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delta keeps those of whole days, and lists them all for each commit: after a day of one every two seconds an
+    append took eighteen times its time."""
+    monkeypatch.setattr(delta, "_FORGET_EVERY", 3)
+    sink = DeltaSink(spark, warehouse)
+    sink.prepare(TABLE, COLUMNS, "bucket")
+    sink.append(TABLE, rows((1, 1)))
+    log = Path(sink.path(TABLE)) / "_delta_log"
+
+    def commits() -> list[int]:
+        return sorted(int(file.stem) for file in log.glob("*.json"))
+
+    DeltaTable(sink.path(TABLE)).create_checkpoint()
+    for file in log.iterdir():
+        os.utime(file, (0, time.time() - 5 * 3600))
+    sink.append(TABLE, rows((2, 2)))
+    DeltaTable(sink.path(TABLE)).create_checkpoint()
+    assert commits() == [0, 1, 2]
+    sink.append(TABLE, rows((3, 3)))
+    assert commits() == [2, 3], "a checkpoint stands for all before it"
+    assert content(spark, sink) == [(1, 1), (2, 2), (3, 3)]
+    other = DeltaSink(spark.newSession(), warehouse)
+    assert content(spark, other) == [(1, 1), (2, 2), (3, 3)]
 
 
 def test_sizes_are_told_by_partition(spark: SparkSession, sink: Sink, rows: Any) -> None:
@@ -298,7 +330,8 @@ def test_a_table_of_ours_whose_notes_have_expired_is_published_on(spark: SparkSe
 
 
 def test_deltas_versions_can_be_read_for_as_long_as_they_are_to_be_kept(spark: SparkSession, warehouse: str) -> None:
-    """Delta itself keeps none for longer than a week, and reads none that is older."""
+    """Delta itself keeps none for longer than a week, and reads none that is older; its log it keeps for a month, which
+    each publication listed: of one a minute 43,000 commits."""
     publisher = DeltaPublisher(spark, warehouse)
     rows = publisher.session.sql("SELECT 1 AS id")
     publisher.replace("ks/t", rows, {"of": 1}, 0, 1000, 1)
@@ -309,10 +342,21 @@ def test_deltas_versions_can_be_read_for_as_long_as_they_are_to_be_kept(spark: S
         there = properties_of(spark, publisher.path("ks/t"))
         return [there.get(f"delta.{name}RetentionDuration") for name in ("deletedFile", "log")]
 
-    assert told(None) == told(7) == [None, None]
-    assert told(10) == ["interval 864000 seconds", None]
+    assert told(None) == [None, None]
+    assert told(7) == told(1) == [None, "interval 604800 seconds"]
+    assert told(10) == ["interval 864000 seconds"] * 2
     assert told(60, lambda table: publisher.vacuum(table, 60 * 86_400_000)) == ["interval 5184000 seconds"] * 2
-    assert told(7) == ["interval 604800 seconds", "interval 2592000 seconds"]
+    assert told(7) == ["interval 604800 seconds"] * 2
+    path = publisher.path("ks/t")
+    for name in ("delta.deletedFileRetentionDuration", "delta.logRetentionDuration"):
+        spark.sql(f"ALTER TABLE delta.`{path}` UNSET TBLPROPERTIES ('{name}')")
+    spark.sql(
+        f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 9 days')"
+    )
+    assert told(7) == ["interval 9 days", None], "its users have chosen, and Delta keeps no log for less"
+    publisher.replace("ks/new", rows, {"of": 1}, 0, 1000, 1)
+    there = properties_of(spark, publisher.path("ks/new"))
+    assert there["delta.logRetentionDuration"] == "interval 604800 seconds"
     assert spark.read.format("delta").option("versionAsOf", 0).load(publisher.path("ks/t")).count() == 1
 
 
