@@ -105,8 +105,9 @@ def shown_rows(layout: LogLayout, options: OutputConfig) -> tuple[RowOf, RowOf]:
     return _before(layout, options), _after(layout, options)
 
 
-def _modified(layout: LogLayout, strict: bool) -> Callable[[Row], list[int]]:
-    """From a delta row to the positions of the values that the operation modified."""
+def _modified(layout: LogLayout, strict: bool) -> Callable[[Change], list[int]]:
+    """From an update to the positions of the values that it modified. With `'delta': 'keys'` its own row tells nothing
+    of that, and its images do; to the Java connector it modified nothing then."""
     # To the Java connector a value of no bytes is null, and so nothing that was written.
     cells = [
         (place.value, place.deleted, place.deleted_elements, _NOTHING if strict and _never_empty(place) else _NULL)
@@ -114,13 +115,27 @@ def _modified(layout: LogLayout, strict: bool) -> Callable[[Row], list[int]]:
         if place.value is not None and not place.column.is_key
     ]
 
-    def modified(row: Row) -> list[int]:
-        return [
+    def modified(change: Change) -> list[int]:
+        row = change.row
+        found = [
             value
             for value, deleted, elements, nothing in cells
             if row[value] not in nothing
             or (deleted is not None and row[deleted] == TRUE)
             or (elements is not None and row[elements] is not None)
+        ]
+        return found or ([] if strict else told_by_images(change.before, change.after))
+
+    def told_by_images(pre: Row | None, post: Row | None) -> list[int]:
+        """A pre-image may hold what was modified and no more: there a null is set to null. Without it, all may be."""
+        return [
+            value
+            for value, deleted, _, _ in cells
+            if pre is None
+            or (
+                (pre[value] is not None or (deleted is not None and pre[deleted] == TRUE))
+                and (post is None or pre[value] != post[value])
+            )
         ]
 
     return modified
@@ -131,14 +146,14 @@ def _never_empty(place: ColumnPlace) -> bool:
     return isinstance(type_, NativeType) and decoder(type_)(b"") is None
 
 
-def _only_updated(layout: LogLayout, strict: bool) -> Callable[[Row, Row], Row]:
-    """From an image and the delta row to the image with nothing in it but the key and what was modified."""
+def _only_updated(layout: LogLayout, strict: bool) -> Callable[[Row, Change], Row]:
+    """From an image and its change to the image with nothing in it but the key and what was modified."""
     keys = [place.value for place in layout.keys if place.value is not None]
     modified_of, blank = _modified(layout, strict), [None] * len(layout.columns)
 
-    def only_updated(image: Row, row: Row) -> Row:
+    def only_updated(image: Row, change: Change) -> Row:
         shown: list[bytes | None] = [*blank]
-        for at in (*keys, *modified_of(row)):
+        for at in (*keys, *modified_of(change)):
             shown[at] = image[at]
         return tuple(shown)
 
@@ -157,13 +172,13 @@ def _before(layout: LogLayout, options: OutputConfig) -> RowOf:
         if pre is None or change.kind != "u":
             return pre
         if updated_only:
-            return only_updated(pre, change.row)
+            return only_updated(pre, change)
         if post is None or not with_after:
             return pre
         # The pre-image may hold the modified columns only: what the operation left alone is as it is after
         # it.
         mixed = [*post]
-        for at in modified_of(change.row):
+        for at in modified_of(change):
             mixed[at] = pre[at]
         return tuple(mixed)
 
@@ -182,7 +197,7 @@ def _after(layout: LogLayout, options: OutputConfig) -> RowOf:
         post = change.after
         if post is None or change.kind == "d":
             return None
-        return only_updated(post, change.row) if updated_only and change.kind == "u" else post
+        return only_updated(post, change) if updated_only and change.kind == "u" else post
 
     return after
 

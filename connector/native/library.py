@@ -22,7 +22,7 @@ _LAST_POWER: Final = 324
 #: What ``encode`` tells of what stopped it.
 MADE, REFUSED, FULL = 0, -1, -2
 #: Of the kernel's ``plan``, behind its pointers.
-_NUMBERS: Final = 25
+_NUMBERS: Final = 26
 #: Of its ``record``.
 RECORD_WORDS: Final = 6
 _COLUMNS_OF_A_LOG: Final = ("cdc$stream_id", "cdc$time", "cdc$end_of_batch")

@@ -93,6 +93,7 @@ def kernel_plan(outline: Outline) -> KernelPlan:
             unseen(program, outline),
             sum(len(name) + len(text or b"") + 10 for name, text in outline.version),
             sum(place.column.kind == "static" for place in others),
+            not strict,
         ),
         words=tuple(program.words),
         text=bytes(program.text),

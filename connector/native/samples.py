@@ -223,10 +223,27 @@ class Samples:
         last, numbers = len(rows) - 1, list(range(len(rows)))
         if pick.random() < 0.1:
             numbers = [3 * number + pick.randrange(3) for number in numbers]
-        return [
+        made = [
             self._row(code, key, stream, time, number, at == last)
             for at, (number, (code, key)) in enumerate(zip(numbers, rows, strict=True))
         ]
+        return self._keys_only(made) if pick.random() < 0.15 else made
+
+    def _keys_only(self, rows: list[Row]) -> list[Row]:
+        """As with `'delta': 'keys'`: what changed is told by images, which have some cells in common."""
+        pick, layout = self._random, self.layout
+        told = [at for place in layout.regular for at in (place.value, place.deleted, place.deleted_elements)]
+        images = [row for row in rows if row[layout.operation] in (b"\0", b"\t")]
+        made: list[Row] = []
+        for row in rows:
+            cells = list(row)
+            for at in told:
+                if at is not None and row not in images:
+                    cells[at] = None
+                elif at is not None and pick.random() < 0.5:
+                    cells[at] = images[0][at]
+            made.append(tuple(cells))
+        return made
 
     def _bound(self, key: list[bytes | None]) -> list[bytes | None]:
         """An end of a deleted range: a part of the clustering key, or nothing of it."""

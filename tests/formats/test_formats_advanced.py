@@ -76,9 +76,36 @@ def test_to_java_a_zero_length_value_modifies_nothing() -> None:
     assert (value["before"]["w"], value["before"]["v"]) == (None, "old")
 
 
-def test_keys_only_deltas_modify_nothing_that_can_be_seen() -> None:
-    ((_, value),) = encoded(BEFORE, LOG.row(1, 1, **KEY), AFTER, **images("only-updated", "only-updated"))
+KEYS_ONLY = LOG.row(1, 1, **KEY)
+WAS_NULL = LOG.row(0, 0, deleted=("l",), v="old", w=5, **KEY)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sides", "shown"),
+    [
+        # Of pre-images that hold what was modified alone, and of full ones.
+        (BEFORE, AFTER, ("full", "full"), (("old", 1), ("new", 5))),
+        (WAS_NULL, AFTER, ("full", "full"), (("old", 5), ("new", 5))),
+        (WAS_NULL, AFTER, ("only-updated", "only-updated"), (("old", None), ("new", None))),
+        (WAS_NULL, AFTER, ("only-updated", "full"), (("old", None), ("new", 5))),
+        (WAS_NULL, None, ("only-updated", "none"), (("old", 5), None)),
+        (None, AFTER, ("full", "only-updated"), (None, ("new", 5))),
+    ],
+)
+def test_what_keys_only_deltas_modified_is_told_by_the_images(
+    before: Row | None, after: Row | None, sides: tuple[str, str], shown: tuple[Any, Any]
+) -> None:
+    rows = [row for row in (before, KEYS_ONLY, after) if row is not None]
+    ((_, value),) = encoded(*rows, **images(*sides))
+    assert tuple(side and (side["v"], side["w"]) for side in (value["before"], value["after"])) == shown
+
+
+def test_to_java_keys_only_deltas_modify_nothing() -> None:
+    strict = {"scylla.compatibility": "strict"}
+    ((_, value),) = encoded(BEFORE, KEYS_ONLY, AFTER, **images("only-updated", "only-updated"), **strict)
     assert value["before"] == value["after"] == {"ck": 2, "l": None, "pk": 1, "v": None, "w": None}
+    ((_, value),) = encoded(BEFORE, KEYS_ONLY, AFTER, **images("full", "full"), **strict)
+    assert value["before"] == value["after"]
 
 
 def test_lists_are_in_their_order_unless_strict() -> None:

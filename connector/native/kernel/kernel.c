@@ -44,6 +44,7 @@ typedef struct {
     int32_t unseen;                 /* struct of images before that nobody sees, but that must be right; or -1 */
     int32_t other_headers;          /* bytes that all other headers of a record with a value count for */
     int32_t statics;                /* so many of the other places, from the first, are of static columns */
+    int32_t images_tell;            /* whether images say what an update modified that says nothing itself */
 } plan;
 
 /* Of deletes: their value is like all others, null, there is no record, or it is the plain way's. */
@@ -301,29 +302,40 @@ static int is_modified(const int32_t *place, const cell *row) {
     return place[2] >= 0 && row[place[2]].size >= 0;
 }
 
-/* Takes from an image what the operation left alone. */
-static void only_updated(const plan *p, const cell *row, cell *image) {
+/* Whether the operation itself says what it modified: with 'delta': 'keys' it does not. */
+static int tells_modified(const plan *p, const cell *row) {
     const int32_t *place = p->words + p->other_places + 1;
     int each, count = place[-1];
     for (each = 0; each < count; each++, place += 4)
-        if (!is_modified(place, row)) image[place[0]].size = -1;
+        if (is_modified(place, row)) return 1;
+    return 0;
+}
+
+/* A pre-image may hold what was modified and no more: there a null is set to null. Without it, all may be. */
+static int told_by_images(const int32_t *place, const cell *before, const cell *after) {
+    if (!before) return 1;
+    if (before[place[0]].size < 0 && !(place[1] >= 0 && is_true(before[place[1]]))) return 0;
+    return !after || !same(before[place[0]], after[place[0]]);
 }
 
 static void show_images(const plan *p, change *c, cell *before, cell *after) {
-    const int32_t *place = p->words + p->other_places + 1;
-    int each, count = place[-1], update = c->kind == 'u';
+    const int32_t *place = p->words + p->other_places + 1, *key = p->words + p->key_places;
+    int each, count = place[-1], mixed, told;
     c->before = p->before == NONE ? NULL : before;
     c->after = p->after == NONE || c->kind == 'd' ? NULL : after;
-    if (c->before && update && p->before == ONLY_UPDATED) {
-        only_updated(p, c->row, before);
-    } else if (c->before && update && after && p->after != NONE) {
-        /* The pre-image may hold the modified columns only: what was left alone is as it is after the operation. */
-        const int32_t *key = p->words + p->key_places;
+    if (c->kind != 'u') return;
+    /* The pre-image may hold the modified columns only: what was left alone is as it is after the operation. */
+    mixed = c->before && p->before == FULL_ROW && after && p->after != NONE;
+    if (mixed)
         for (each = 1; each <= key[0]; each++) before[key[each]] = after[key[each]];
-        for (each = 0; each < count; each++, place += 4)
-            if (!is_modified(place, c->row)) before[place[0]] = after[place[0]];
+    else if (p->before != ONLY_UPDATED && p->after != ONLY_UPDATED) return;
+    told = !p->images_tell || tells_modified(p, c->row);
+    for (each = 0; each < count; each++, place += 4) {
+        if (told ? is_modified(place, c->row) : told_by_images(place, before, after)) continue;
+        if (c->before && p->before == ONLY_UPDATED) before[place[0]].size = -1;
+        if (mixed) before[place[0]] = after[place[0]];
+        if (c->after && p->after == ONLY_UPDATED) after[place[0]].size = -1;
     }
-    if (c->after && update && p->after == ONLY_UPDATED) only_updated(p, c->row, after);
 }
 
 /* -- batches --------------------------------------------------------------------------------------------------- */
