@@ -52,9 +52,10 @@ def columns_of(history: History) -> dict[str, tuple[str, str, str]]:
     return {name: each for name, each in COLUMNS.items() if not (history.plain and name in ("s", "l"))}
 
 
-def base_rows(history: History, added: Mapping[str, str]) -> list[dict[str, Any]]:
+def base_rows(history: History, clustering: tuple[str, str], added: Mapping[str, str]) -> list[dict[str, Any]]:
     """As the server's own table of columns has them. ``added``: those that are not always there, with their types."""
-    columns = {name: (kind, type_) for name, (kind, type_, _) in columns_of(history).items()}
+    columns = {name: (kind, type_) for name, (kind, type_, _) in columns_of(history).items() if name != "ck"}
+    columns[clustering[0]] = ("clustering", clustering[1])
     columns |= {name: ("regular", type_) for name, type_ in added.items()}
     return [
         {
@@ -68,12 +69,13 @@ def base_rows(history: History, added: Mapping[str, str]) -> list[dict[str, Any]
     ]
 
 
-def log_columns(history: History, added: Mapping[str, str]) -> dict[str, str]:
+def log_columns(history: History, clustering: tuple[str, str], added: Mapping[str, str]) -> dict[str, str]:
     """The log's columns with their types."""
     there = columns_of(history)
     found = {
         **OF_EVERY_LOG,
-        **{name: type_ for name, (_, _, type_) in there.items()},
+        **{name: type_ for name, (_, _, type_) in there.items() if name != "ck"},
+        **dict([clustering]),
         **added,
     }
     others = [name for name in (*there, *added) if name not in ("pk", "ck")]

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError
 
 from connector.worker.instructions import Instruction
 from tests.simulation.scheduler import Process
-from tests.simulation.service import NAME, OFFSETS, Service, Worker
+from tests.simulation.service import DEAD_LETTERS, NAME, OFFSETS, Service, Worker
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,9 @@ class Chaos:
             "records unanswered": self._records_unanswered,
             "times change": self._times_change,
             "times of offsets change": self._times_of_offsets_change,
+            "topic deleted": self._topic_deleted,
+            "positions deleted": self._positions_deleted,
+            "partitions grow": self._partitions_grow,
         }
         self._kinds = {name: kind for name, kind in kinds.items() if not roughness.only or name in roughness.only}
         self._kinds |= {name: kind for name, kind in named.items() if name in roughness.only}
@@ -325,6 +328,46 @@ class Chaos:
     def _another_group(self) -> None:
         """Somebody starts the connector once more, under another group; it stays if nobody else is there just then."""
         self._service.start_stranger()
+
+    def _topic_deleted(self) -> None:
+        """Somebody empties it in this way. Who makes it anew is quicker than the connector, or not."""
+        broker = self._service.broker
+        names = [name for name in broker.topics if name.startswith(f"{NAME}.") or name in (DEAD_LETTERS, "status")]
+        if not names:
+            return
+        name = self._random.choice(names)
+        config = broker.delete(name).config
+        after, partitions = self._random.choice([0.0, 0.05, 2.0]), self._random.randint(1, 3)
+        if self._random.random() < 0.5:
+
+            def create() -> None:
+                if name not in broker.topics:
+                    broker.create(name, partitions, **config)
+
+            self._scheduler.later(after, create)
+
+    def _positions_deleted(self) -> None:
+        """By somebody who may think better of it; sooner or later the connector is started again, and begins anew."""
+        broker = self._service.broker
+        if OFFSETS not in broker.topics:
+            return
+        topic = broker.delete(OFFSETS)
+        self._service.positions_lost = True
+
+        def create() -> None:
+            if OFFSETS not in broker.topics:
+                broker.create(OFFSETS, len(topic.partitions), **topic.config)
+
+        if self._random.random() < 0.7:
+            self._scheduler.later(self._random.choice([0.0, 0.05, 0.5, 3.0]), create)
+        end = self._service.rest if self._random.random() < 0.5 else self._service.close
+        self._scheduler.later(self._random.uniform(0.0, 8.0), lambda: end(0.1))
+
+    def _partitions_grow(self) -> None:
+        broker = self._service.broker
+        names = [name for name in broker.topics if name.startswith(f"{NAME}.") or name in (DEAD_LETTERS, OFFSETS)]
+        if names:
+            broker.grow(self._random.choice(names))
 
     def _own_clock_steps(self) -> None:
         worker = self._worker()

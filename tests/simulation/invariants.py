@@ -42,7 +42,7 @@ def missing(service: Service) -> list[str]:
     found: list[str] = []
     for table in service.cluster.world.tables:
         seen = _delivered(service, table)
-        done = {identity for identity, _ in seen}
+        done = {identity for identity, _ in seen} | _in_doubt(service, table)
         lost = [
             row for row in table.rows if row.counted and row.identity not in done and row.identity[:2] not in given_up
         ]
@@ -93,13 +93,14 @@ def _of_table(service: Service, table: Table, given_up: Counter[tuple[str, str]]
     for identity, row in rows.items():
         # A batch of several rows is one dead letter.
         letters = given_up[identity[:2]]
-        if counts[identity] + letters > 1:
+        if counts[identity] + letters > 1 and not service.positions_lost:
             found.append(f"{table.name}: row {row.text} delivered {counts[identity]} times, given up {letters} times")
         if letters and row.ended is None and (table.renamed is None or row.ms >= table.renamed):
             found.append(f"{table.name}: row {row.text} given up without need")
     found += [f"{table.name}: {identity} was never written" for identity in counts if identity not in rows]
     found += _columns(service, table, rows)
-    found += _order(table, [(rows[identity], partition) for identity, partition in delivered if identity in rows])
+    known = [(rows[identity], partition) for identity, partition in delivered if identity in rows]
+    found += _order(service, table, known)
     if table.history is not None:
         found += _of_history(service, table, given_up)
     return found
@@ -218,11 +219,11 @@ def _columns(service: Service, table: Table, rows: dict[Identity, Row]) -> list[
 
 def _wrong_values(table: Table, row: Row, after: dict[str, Any]) -> str | None:
     """What a record says and nobody has written. What was written before its column was dropped may be gone."""
-    keys = {name: after.get(name) for name in ("pk", "ck", "c2") if name in after}
-    if sorted(keys.values()) != sorted(row.key):
+    keys = {name: after.get(name) for name in ("pk", "ck", "c2", "c3") if name in after}
+    if sorted(map(int, keys.values())) != sorted(row.key):
         return f"its key is {keys}, not {row.key}"
     expected = plain_schema.written(table, row)
-    for name in {*after, *expected} - {"pk", "ck", "c2"}:
+    for name in {*after, *expected} - keys.keys():
         told, true = after.get(name), expected.get(name)
         told = told["value"] if isinstance(told, dict) else told
         may_be_gone = table.again is not None and name == DROPPED and row.ms < table.again.dropped
@@ -236,12 +237,18 @@ def _shown_at(service: Service, row: Row) -> int:
     return row.ms if service.cluster.world.deaf else row.visible_at
 
 
-def _order(table: Table, delivered: list[tuple[Row, int]]) -> list[str]:
+def _order(service: Service, table: Table, delivered: list[tuple[Row, int]]) -> list[str]:
+    if service.positions_lost:
+        return []
     found: list[str] = []
     last: dict[tuple[tuple[int, int], int], Row] = {}
+    former = table.former
+    has_two_keys = former is not None and former.table.clustering != table.clustering
+    is_another = service.broker.changed or table.renamed is not None or has_two_keys
     for row, partition in delivered:
-        # By another name of its column the key is another one, and may be in another partition.
-        key = row.key, 0 if table.renamed is None else partition
+        # By another name of its column the key is another one, and may be in another partition; and where topics are
+        # deleted or grow it may be in another one as well.
+        key = row.key, partition if is_another else 0
         before = last.get(key)
         if before is not None and before.order > row.order:
             found.append(f"{table.name}: key {row.key}: row {row.text} behind row {before.text}")
@@ -258,6 +265,13 @@ def _delivered(service: Service, table: Table) -> list[tuple[Identity, int]]:
         if record.value is not None and REPEATED_HEADER not in dict(record.headers)
         if (value := service.registry.decoded(record.value)).get("op") != "r"
     ]
+
+
+def _in_doubt(service: Service, table: Table) -> set[Identity]:
+    """Rows that were in a topic when it was deleted, and whose transaction had no end there yet."""
+    stored = [record for topic in _topics(table) for record in service.undecided(topic)]
+    values = [service.registry.decoded(record.value) for record in stored if record.value is not None]
+    return {_identity(value) for value in values if value.get("op") != "r"}
 
 
 def _identity(value: Any) -> Identity:

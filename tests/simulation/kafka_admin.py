@@ -25,17 +25,23 @@ class AdminClient(Handle):
         return {each: self._answer(lambda each=each: self._configuration(each.name)) for each in resources}
 
     def describe_topics(self, wanted: Any, **_: Any) -> dict[str, Future]:
-        """Takes no time, and nothing happens meanwhile: nobody deletes topics in here."""
+        """Takes no time, and nothing happens meanwhile."""
         (name,) = wanted.topic_names
-        return {name: self._settled(lambda: SimpleNamespace(topic_id=name))}
+
+        def describe() -> Any:
+            if name not in self.broker.topics:
+                raise failure(KafkaError.UNKNOWN_TOPIC_OR_PART)
+            return SimpleNamespace(topic_id=self.broker.topics[name].id)
+
+        return {name: self._settled(describe)}
 
     def list_offsets(self, wanted: Mapping[Any, Any], isolation_level: Any = None, **_: Any) -> dict[Any, Future]:
         committed = isolation_level == IsolationLevel.READ_COMMITTED
 
         def end(place: Any) -> Any:
-            if place.topic not in self.broker.topics:
+            partition = self.broker.led((place.topic, place.partition))
+            if partition is None:
                 raise failure(KafkaError._NOENT)
-            partition = self.broker.partition(place.topic, place.partition)
             if partition.available_at > self.scheduler.now:
                 raise failure(KafkaError.LEADER_NOT_AVAILABLE, retriable=True)
             return SimpleNamespace(offset=partition.stable if committed else partition.end)

@@ -47,8 +47,13 @@ class Broker:
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self.topics: dict[str, Topic] = {}
+        #: Those that somebody has deleted, with what was in them then.
+        self.deleted: list[Topic] = []
+        #: Whether a key may be in another partition than before.
+        self.changed = False
+        self._named = 0
         self.groups = Groups(scheduler)
-        self.transactions = Transactions(scheduler, self.groups.settle)
+        self.transactions = Transactions(scheduler, self.groups.settle, self.led)
         self.network = Network()
         self.away_until = 0.0
         self.coordinator_until = 0.0
@@ -66,9 +71,32 @@ class Broker:
 
     def create(self, name: str, partitions: int = 1, **config: str) -> Topic:
         given = {key.replace("_", "."): value for key, value in config.items()}
-        topic = Topic(name, [Partition(name, number) for number in range(max(1, partitions))], given)
+        topic = Topic(name, [Partition(name, number) for number in range(max(1, partitions))], given, id=self._named)
+        self._named += 1
         self.topics[name] = topic
+        self.groups.resize(name, len(topic.partitions))
         return topic
+
+    def delete(self, name: str) -> Topic:
+        """With all that was in it, and what groups have committed of it."""
+        self.changed = True
+        topic = self.topics.pop(name)
+        self.deleted.append(topic)
+        self.groups.resize(name, 0)
+        return topic
+
+    def grow(self, name: str) -> None:
+        """By a partition."""
+        self.changed = True
+        partitions = self.topics[name].partitions
+        partitions.append(Partition(name, len(partitions)))
+        self.groups.resize(name, len(partitions))
+
+    def led(self, place: tuple[str, int]) -> Partition | None:
+        """The partition that has the name now."""
+        topic, number = place
+        there = self.topics[topic].partitions if topic in self.topics else []
+        return there[number] if number < len(there) else None
 
     def partition(self, topic: str, number: int, key: bytes | None = None) -> Partition:
         partitions = self.topics[topic].partitions

@@ -137,8 +137,13 @@ class Consumer(Handle):
         return found
 
     def get_watermark_offsets(self, asked: TopicPartition, timeout: float = 10.0) -> tuple[int, int]:
-        partition = self.broker.partition(asked.topic, asked.partition)
-        return self.ask(lambda: (0, partition.end), timeout)
+        def ends() -> tuple[int, int]:
+            partition = self.broker.led((asked.topic, asked.partition))
+            if partition is None:
+                raise failure(KafkaError.UNKNOWN_TOPIC_OR_PART)
+            return 0, partition.end
+
+        return self.ask(ends, timeout)
 
     def _ask_leaders(self) -> None:
         self._answer_at = self.scheduler.now + self.scheduler.random.random() * self.broker.network.seconds
@@ -148,9 +153,13 @@ class Consumer(Handle):
         readings = list(self._reading.values())
         self.scheduler.random.shuffle(readings)
         for reading in readings:
-            partition = self.broker.partition(reading.topic, reading.number)
-            if partition.available_at > self.scheduler.now:
+            partition = self.broker.led((reading.topic, reading.number))
+            if partition is None or partition.available_at > self.scheduler.now:
+                # Whoever reads what is not there any more goes on looking for it, and says so nowhere.
                 continue
+            if reading.offset > partition.end:
+                # Another one of its name.
+                reading.offset, reading.told_end = 0, -1
             most = self.scheduler.random.randint(1, FETCHED)
             found, reading.offset = partition.read(reading.offset, most, self._committed)
             for offset, stored in found:

@@ -120,6 +120,15 @@ class Groups:
             self.thrown_out += 1
             self._rebalance(group)
 
+    def resize(self, topic: str, partitions: int) -> None:
+        """A topic has so many partitions now: of one that is deleted none, and nothing is committed of it any more."""
+        for group in self.groups.values():
+            members = list(group.members.values())
+            if any(member.client.topic == topic for member in members):
+                group.partitions = partitions
+                group.committed = {slot: each for slot, each in group.committed.items() if slot < partitions}
+                self._rebalance(group)
+
     # -- offsets in transactions -------------------------------------------------------------------------------
 
     def offsets(self, name: str, member_id: str, generation: int, producer: int, slots: dict[int, str]) -> int | None:

@@ -168,6 +168,8 @@ class Topic:
     config: dict[str, str]
     # What its leaders answer to every record, by the name of an error; nothing if they take records.
     refuses: int | None = None
+    #: Of those that had the name one after the other, which one it is.
+    id: int = 0
 
     @property
     def stamps(self) -> bool:

@@ -44,6 +44,7 @@ class _Queued:
     since: float
     timestamp: int
     number: int | None = None
+    place: tuple[str, int] | None = None
 
 
 class Producer(Handle):
@@ -162,8 +163,12 @@ class Producer(Handle):
         name = self._id
         assert name is not None
 
+        places = {(each.topic, each.partition) for each in offsets}
+
         def commit() -> int | None:
             refused = self.broker.transactions.add(name, self._epoch, None, metadata.group)
+            if refused is None and any(self.broker.led(place) is None for place in places):
+                refused = int(KafkaError.UNKNOWN_TOPIC_OR_PART)
             if refused is None:
                 self._offsets_sent = True
                 refused = self.broker.groups.offsets(
@@ -301,8 +306,11 @@ class Producer(Handle):
             self._drop(KafkaError._PURGE_QUEUE)
 
     def _place(self, queued: _Queued) -> tuple[str, int]:
-        partition = self.broker.partition(queued.topic, queued.partition, queued.key)
-        return partition.topic, partition.number
+        """Where it goes, once that is known: also when there are more partitions by then, or none."""
+        if queued.place is None:
+            partition = self.broker.partition(queued.topic, queued.partition, queued.key)
+            queued.place = partition.topic, partition.number
+        return queued.place
 
     def _sent(self, queued: _Queued, behind: Iterable[_Queued], blocked: set[tuple[str, int]], is_lost: bool) -> bool:
         """Whether it is out of the queue: stored, or refused for good. ``behind``: what is sent together with it;
@@ -314,8 +322,10 @@ class Producer(Handle):
             return self._failed(queued, topic.refuses)
         if len(queued.key or b"") + len(queued.value or b"") > topic.largest:
             return self._failed(queued, KafkaError.MSG_SIZE_TOO_LARGE)
-        partition = self.broker.partition(queued.topic, queued.partition, queued.key)
-        place = (partition.topic, partition.number)
+        place = self._place(queued)
+        partition = self.broker.led(place)
+        if partition is None:
+            return self._too_old(queued)
         if place in blocked or partition.available_at > self.scheduler.now or not self._may_write(partition, place):
             blocked.add(place)
             return self._fatal is None and self._too_old(queued)
@@ -352,7 +362,8 @@ class Producer(Handle):
         any record for the first, and the client takes that for its word for all before."""
         if not partition.slow or self._producer in partition.known:
             return False
-        skipped = any(self.broker.partition(each.topic, each.partition, each.key) is partition for each in behind)
+        there = (each for each in behind if each.topic in self.broker.topics)
+        skipped = any(self._place(each) == (partition.topic, partition.number) for each in there)
         partition.slow = not skipped
         return skipped
 

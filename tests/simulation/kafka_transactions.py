@@ -40,18 +40,25 @@ class Registered:
     phase: Phase = Phase.EMPTY
     commit: bool = False
     began: int = 0
-    partitions: dict[tuple[str, int], Partition] = field(default_factory=dict)
+    partitions: set[tuple[str, int]] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
     # What the last transaction was ended with, for a question that is asked again; None once another has begun.
     ended: bool | None = None
 
 
 class Transactions:
-    """Of the whole cluster. ``settle`` is told when a transaction's offsets in a group are decided."""
+    """Of the whole cluster. ``settle`` is told when a transaction's offsets in a group are decided; ``led`` tells which
+    partition has a name now."""
 
-    def __init__(self, scheduler: Scheduler, settle: Callable[[str, int, bool], None]) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        settle: Callable[[str, int, bool], None],
+        led: Callable[[tuple[str, int]], Partition | None],
+    ) -> None:
         self._scheduler = scheduler
         self._settle = settle
+        self._led = led
         self.ids: dict[str, Registered] = {}
         self._producers = 0
         self.marker_seconds = 0.02
@@ -107,7 +114,7 @@ class Transactions:
             found.ended = None
             self._watch(found, found.began)
         if partition is not None:
-            found.partitions[(partition.topic, partition.number)] = partition
+            found.partitions.add((partition.topic, partition.number))
         if group is not None:
             found.groups.add(group)
         return None
@@ -151,7 +158,7 @@ class Transactions:
         # One request tells all partitions; the group's own partition is written a moment later.
         delay = self._delay()
         for place in sorted(found.partitions):
-            self._send_marker(found, found.partitions[place], delay)
+            self._send_marker(found, place, delay)
         for group in sorted(found.groups):
             self._tell_group(found, group, delay + GROUP_LATER * self._scheduler.random.random())
         self._finish(found)
@@ -159,11 +166,12 @@ class Transactions:
     def _delay(self) -> float:
         return self._scheduler.random.random() * self.marker_seconds
 
-    def _send_marker(self, found: Registered, partition: Partition, delay: float) -> None:
-        place = (partition.topic, partition.number)
-
+    def _send_marker(self, found: Registered, place: tuple[str, int], delay: float) -> None:
         def write() -> None:
-            if self.forgetting() or self.skips_leaderless(partition):
+            partition = self._led(place)
+            if partition is None:
+                pass  # nobody waits for what was deleted
+            elif self.forgetting() or self.skips_leaderless(partition):
                 self.forgotten += 1
             elif partition.available_at > self._scheduler.now:
                 # Asked again now and then: whoever has no leader for long may be left out.
@@ -172,7 +180,7 @@ class Transactions:
                 return
             else:
                 partition.mark(found.producer, found.epoch, found.commit)
-            found.partitions.pop(place, None)
+            found.partitions.discard(place)
             self._finish(found)
 
         self._scheduler.later(delay, write)

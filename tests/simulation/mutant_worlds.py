@@ -72,6 +72,10 @@ ANEW = Plan(
 )
 
 
+# Two of three nodes may not hear of that for long.
+DEAF_ANEW = replace(ANEW, kind=replace(ANEW.kind, deaf=True, alters=0, changes=1, confidence_ms=5_000))
+
+
 # Leaders go away, all brokers crash and workers are killed twice a second, and nothing else happens.
 LEADERS = Plan(roughness=Roughness(0.5, only=("leader moves", "kill", "broker crash")))
 
@@ -119,6 +123,29 @@ OTHER_TABLES = Plan(
 
 # A table that is never read is missed sooner than one that is read late.
 SOON_OTHER_TABLES = replace(OTHER_TABLES, calm_seconds=40.0)
+
+
+# Topics of records are emptied by deleting them, and get more partitions.
+TOPICS = Plan(
+    Kind(alters=1),
+    Roughness(
+        0.7,
+        only=(
+            *("topic deleted", "partitions grow", "kill", "pause", "orderly stop", "leader moves", "broker crash"),
+            *("lost answers", "slow markers"),
+        ),
+    ),
+)
+
+
+# The topic of positions is deleted, and with it what tells of whom a transaction is that stands somewhere.
+POSITIONS = Plan(
+    roughness=Roughness(
+        2.0,
+        only=("positions deleted", "kill", "pause", "orderly stop", "leader moves", "lost answers", "slow markers"),
+    ),
+    may_stand=True,
+)
 
 
 # The connector is paused and resumed all the time, while its servers are away and its workers are lost.
@@ -185,6 +212,17 @@ SNAPSHOTS_ANEW = replace(
     SNAPSHOTS,
     kind=replace(SNAPSHOTS.kind, tablets=True, late=False, gone=False, anew=True, alters=0, seconds=14.0),
     roughness=Roughness(1.2, until=18.0),
+)
+
+
+# And that one has another key.
+SNAPSHOTS_OTHER_KEY = replace(SNAPSHOTS_ANEW, kind=replace(SNAPSHOTS_ANEW.kind, other_key=True))
+OTHER_KEY = replace(ANEW, kind=replace(ANEW.kind, other_key=True))
+
+
+# Meanwhile a column of the key gets another name.
+SNAPSHOTS_RENAMED = replace(
+    SNAPSHOTS, kind=replace(SNAPSHOTS.kind, late=False, gone=False, renames=True, alters=0, confidence_ms=2_000)
 )
 
 
@@ -291,6 +329,10 @@ NAMED = {
     "snapshots": SNAPSHOTS,
     "snapshots again": SNAPSHOTS_AGAIN,
     "snapshots anew": SNAPSHOTS_ANEW,
+    "snapshots other key": SNAPSHOTS_OTHER_KEY,
+    "snapshots renamed": SNAPSHOTS_RENAMED,
+    "other key": OTHER_KEY,
+    "deaf anew": DEAF_ANEW,
     "signals": SIGNALLED,
     "needed": NEEDED,
     "usual": Plan(),
@@ -306,6 +348,8 @@ NAMED = {
     "tables": OTHER_TABLES,
     "groups": TWO_GROUPS,
     "pauses": PAUSES,
+    "topics": TOPICS,
+    "positions": POSITIONS,
     "clocks": CLOCKS,
     "expires": EXPIRES,
     "starts": STARTS,

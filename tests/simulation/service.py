@@ -30,7 +30,7 @@ from connector.worker.status_document import WorkerStatus
 from tests.native.both_ways import kernel_if_built
 from tests.simulation.kafka import clients_of
 from tests.simulation.kafka_broker import Broker
-from tests.simulation.kafka_log import Fate, Stored
+from tests.simulation.kafka_log import Fate, Stored, Topic
 from tests.simulation.registry import SimulatedRegistry
 from tests.simulation.scheduler import Process, Scheduler
 from tests.simulation.source_connection import Cluster, SimulatedConnection
@@ -117,6 +117,8 @@ class Service:
     closed_until: float = 0.0
     #: Tables of which some worker said that rows may have expired unread.
     expired: set[str] = field(default_factory=set)
+    #: Somebody has deleted the positions: all is delivered, some of it once more.
+    positions_lost: bool = False
 
     def start(self) -> None:
         for index in range(self.wanted):
@@ -224,10 +226,26 @@ class Service:
         return found
 
     def records(self, topic: str) -> list[tuple[int, Stored]]:
-        """What a read_committed consumer gets, with its partition."""
-        found = self.broker.topics.get(topic)
-        partitions = found.partitions if found is not None else []
+        """What a read_committed consumer gets, or got before its topic was deleted, with its partition."""
+        partitions = [partition for found in self._named(topic) for partition in found.partitions]
         return [(partition.number, record) for partition in partitions for record in partition.committed()]
+
+    def undecided(self, topic: str) -> list[Stored]:
+        """What was deleted with a topic before it was seen there, if anybody was ever to see it."""
+        partitions = [partition for found in self._named(topic)[:-1] for partition in found.partitions]
+        seen = {id(record) for partition in partitions for record in partition.committed()}
+        return [
+            record
+            for partition in partitions
+            for record in partition.records
+            if record is not None and id(record) not in seen
+        ]
+
+    def _named(self, topic: str) -> list[Topic]:
+        """One after the other."""
+        deleted = [each for each in self.broker.deleted if each.name == topic]
+        there = self.broker.topics.get(topic)
+        return deleted if there is None else [*deleted, there]
 
     def values(self, topic: str) -> list[tuple[int, bytes | None, dict[str, Any]]]:
         return [

@@ -24,6 +24,9 @@ Told = tuple[dict[str, Any], dict[str, int], dict[str, int], bytes | None]
 # The ends of lives are whole seconds, told in seconds from a moment that is none.
 UNSURE_US = 2_000_000
 
+#: Names of the key's columns, also those of other times and other tables.
+KEYS = ("pk", "ck", "c2", "c3")
+
 
 @dataclass
 class Seen:
@@ -54,7 +57,7 @@ class Seen:
         self.lives = True
         second, ttl = value["source"]["ts_us"] // 1_000_000, value["source"]["ttl"]
         for name, cell in value["after"].items():
-            if name in ("pk", "ck") or cell is None:
+            if name in KEYS or cell is None:
                 continue
             if name == DROPPED and self.again is not None and value["source"]["ts_us"] < self.again.dropped * 1000:
                 continue
@@ -101,13 +104,15 @@ def breaches(
     ``ended``: the table is no more, and of its last records nobody knows which there are.
     """
     of_keys: dict[Key, list[Told]] = defaultdict(list)
-    for record in records:
+    # By another name of its column a key may be in another partition: what has the new name comes later.
+    for record in sorted(records, key=lambda record: b'"c2"' in (record.key or b"")):
         headers = dict(record.headers)
         if record.value is None or REPEATED_HEADER in headers:
             continue
         key = json.loads(record.key or b"")
         ends, written = (json.loads(headers.get(f"scylla.cell.{what}", b"{}")) for what in ("ttls", "timestamps"))
-        of_keys[key["pk"], key["ck"]].append((json.loads(record.value), ends, written, headers.get("scylla.table.id")))
+        of_table = headers.get("scylla.table.id")
+        of_keys[key["pk"], _clustering(key)].append((json.loads(record.value), ends, written, of_table))
     several = [json.loads(record.value) for record in deletes if record.value is not None]
     found: list[str] = []
     keys = {*of_keys, *((write.pk, write.ck) for each in history.writes.values() for write in each if write.cells)}
@@ -255,4 +260,10 @@ def _covers(value: dict[str, Any], key: Key) -> bool:
         return False
     if value["kind"] == "partition":
         return True
-    return ck is not None and bool(value["start"]["values"][0] < ck <= value["end"]["values"][0])
+    return ck is not None and bool(int(value["start"]["values"][0]) < ck <= int(value["end"]["values"][0]))
+
+
+def _clustering(key: dict[str, Any]) -> int | None:
+    """By whatever name, and in whatever type."""
+    found = next((value for name, value in key.items() if name != "pk"), None)
+    return None if found is None else int(found)

@@ -25,7 +25,7 @@ from connector.source.pages import RawPage
 from connector.timeuuid import time_key
 from connector.topology import token_of
 from tests.simulation import plain_schema
-from tests.simulation.base_rows import SELECT, Selection, base_rows, columns_of, driver_type, log_columns
+from tests.simulation.base_rows import SELECT, base_rows, columns_of, driver_type, log_columns
 from tests.simulation.scheduler import EPOCH, Process, Scheduler
 from tests.simulation.source_bytes import cdc_options, log_rows
 from tests.simulation.source_world import Row, Table, World
@@ -109,12 +109,13 @@ class Cluster:
     def now_ms(self) -> int:
         return int((EPOCH + self.scheduler.now) * 1000)
 
-    def table(self, keyspace: str, name: str) -> Table | None:
+    def table(self, keyspace: str, name: str, node: Node) -> Table | None:
+        """As a node has it, which may not have heard that it was dropped, and created again."""
         for table in self.world.tables:
             if (table.name.keyspace, table.name.name) == (keyspace, name):
-                former = table.former
-                if former is not None and self.now_ms < former.created:
-                    return former.table if self.now_ms < former.dropped else None
+                former, heard = table.former, self.now_ms - node.deaf
+                if former is not None and heard < former.created:
+                    return former.table if heard < former.dropped else None
                 gone = table.gone
                 return None if gone is not None and gone[0] <= self.now_ms < gone[1] else table
         return None
@@ -247,7 +248,7 @@ class SimulatedConnection(Connection):
         if asked is None:
             of_log = _SWEEP.match(statement.query) is not None
             return (self._swept if of_log else self._selected)(statement, paging_state, node)
-        table = self._simulated.table(asked["keyspace"], asked["table"])
+        table = self._simulated.table(asked["keyspace"], asked["table"], node)
         if table is None:
             raise TableMissing(f"unconfigured table {asked['table']}")
         given, start, end = statement.values
@@ -280,7 +281,7 @@ class SimulatedConnection(Connection):
         """The first row of each partition, partitions in the order of their tokens; a page may be short or empty."""
         asked = _SWEEP.match(statement.query)
         assert asked is not None, statement.query
-        table = self._simulated.table(asked["keyspace"], asked["table"])
+        table = self._simulated.table(asked["keyspace"], asked["table"], node)
         if table is None:
             raise TableMissing(f"unconfigured table {asked['table']}")
         first, last, *bounds = statement.values
@@ -303,11 +304,12 @@ class SimulatedConnection(Connection):
         """Rows of a table itself. Each page shows them as they are when it is asked for, behind the last row."""
         asked = SELECT.match(statement.query)
         assert asked is not None, statement.query
-        table = self._simulated.table(asked["keyspace"], asked["table"])
+        table = self._simulated.table(asked["keyspace"], asked["table"], node)
         if table is None or table.history is None:
             raise TableMissing(f"unconfigured table {asked['table']}")
-        selection = Selection(asked["what"].split(", "), asked["where"], statement.values)
         added, heard = self._added(table, node), self._heard(node)
+        columns = asked["what"].split(", ")
+        selection = plain_schema.selection(table, heard, columns, asked["where"], statement.values)
         there = {*columns_of(table.history), *added}
         found = [*selection.rows(table.history, there, self._simulated.now_ms, heard)]
         if paging_state is not None:
@@ -316,12 +318,13 @@ class SimulatedConnection(Connection):
         size = statement.fetch_size or len(found)
         page, rest = found[:size], found[size:]
         state = struct.pack(">qi", *selection.place(page[-1])) if rest else None
+        shown = plain_schema.shown(table, selection, page)
         uncut = None
-        if self.scanner is not None and page:
-            uncut = self.scanner.scan_selected(page_of(page), 0, len(selection.what), len(page), 0, lambda: page)
-        rows = page if uncut is None else uncut
-        types = selection.types(added)
-        return RawPage(tuple(selection.what), types, rows, 40 * len(page), node=node.host), state
+        if self.scanner is not None and shown:
+            uncut = self.scanner.scan_selected(page_of(shown), 0, len(columns), len(shown), 0, lambda: shown)
+        rows = shown if uncut is None else uncut
+        types = selection.types({**added, "ck": table.clustering[1]})
+        return RawPage(tuple(columns), types, rows, 40 * len(shown), node=node.host), state
 
     def _raw(self, table: Table, rows: Sequence[Row], what: str, node: Node) -> RawPage:
         columns = self._log_columns(table, node)
@@ -346,7 +349,8 @@ class SimulatedConnection(Connection):
     def _log_columns(self, table: Table, node: Node) -> dict[str, Any]:
         if table.history is None:
             return plain_schema.log_columns(table, self._heard(node))
-        there = log_columns(table.history, self._added(table, node))
+        clustering = plain_schema.key_column(table, self._heard(node)), table.clustering[1]
+        there = log_columns(table.history, clustering, self._added(table, node))
         return {name: driver_type(type_) for name, type_ in there.items()}
 
     # -- the server's own tables -------------------------------------------------------------------------------
@@ -382,7 +386,7 @@ class SimulatedConnection(Connection):
                 for group in one.groups
             ]
         if "schema_version" in query:
-            found = (self._simulated.table(*each.name) for each in self._simulated.world.tables)
+            found = (self._simulated.table(*each.name, node) for each in self._simulated.world.tables)
             known = {str(each.name): self._definition(each, node) for each in found if each is not None}
             return [{"schema_version": str(known)}]
         if "FROM system.versions" in query:
@@ -393,14 +397,14 @@ class SimulatedConnection(Connection):
         if "FROM system_schema.scylla_keyspaces" in query:
             return [{"initial_tablets": 0 if keyspace == "tablets" else None}]
         if "FROM system_schema.tables" in query and "table_name IN" in query:
-            logs = {str(name): self._table_of(keyspace, str(name)) for name in values[1:]}
+            logs = {str(name): self._table_of(keyspace, str(name), node) for name in values[1:]}
             return [{"table_name": name, "id": table.id} for name, table in logs.items() if table is not None]
         if "FROM system_schema.keyspaces" in query:
             return [{"keyspace_name": keyspace}]
         if "FROM system_schema.types" in query:
             return []
         if "table_name IN" in query:
-            asked = [(str(name), self._simulated.table(keyspace, str(name))) for name in values[1:]]
+            asked = [(str(name), self._simulated.table(keyspace, str(name), node)) for name in values[1:]]
             return [
                 {"table_name": name, "timestamp": _moment(at)}
                 for name, table in asked
@@ -409,7 +413,7 @@ class SimulatedConnection(Connection):
             ]
         name = str(values[1])
         log = name.endswith(LOG_SUFFIX)
-        table = self._table_of(keyspace, name)
+        table = self._table_of(keyspace, name, node)
         if table is None:
             return []
         if "dropped_columns" in query:
@@ -426,7 +430,8 @@ class SimulatedConnection(Connection):
         if log:
             return log_rows(self._log_columns(table, node))
         if table.history:
-            return base_rows(table.history, self._added(table, node))
+            clustering = plain_schema.key_column(table, self._heard(node)), table.clustering[1]
+            return base_rows(table.history, clustering, self._added(table, node))
         return plain_schema.base_columns(table, self._heard(node))
 
     def _definition(self, table: Table, node: Node) -> Any:
@@ -435,9 +440,9 @@ class SimulatedConnection(Connection):
         dropped = plain_schema.dropped_columns(table, heard, of_log=True)
         return table.id, plain_schema.base_columns(table, heard), dropped
 
-    def _table_of(self, keyspace: str, name: str) -> Table | None:
+    def _table_of(self, keyspace: str, name: str, node: Node) -> Table | None:
         """By its name, or that of its log."""
-        return self._simulated.table(keyspace, name.removesuffix(LOG_SUFFIX))
+        return self._simulated.table(keyspace, name.removesuffix(LOG_SUFFIX), node)
 
     def _vnode_table(self) -> Table:
         return next(table for table in self._simulated.world.tables if not table.tablets)

@@ -23,6 +23,7 @@ from tests.topology.ring import PLACES, STEP, make_stream, token_at
 
 BEGIN_MS = round(EPOCH * 1000)
 KEYSPACES = {True: "tablets", False: "vnodes"}
+OTHER_KEY = ("c3", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,10 @@ def _spelled(time: bytes) -> str:
 @dataclass
 class Table:
     """One table. ``known_at``: from when on each set is in the lists of a node that does not lag. ``columns``: when
-    columns were added, by name. ``again``: of one that is dropped in between; ``renamed``: when its clustering column
-    got another name. ``gone``: from when to when it does not exist. ``history``: of a table with rows from before its
-    log, whose statements are of all kinds. ``former``: the one that had its name before."""
+    columns were added, by name. ``again``: of one that is dropped in between; ``clustering``: name and type of its
+    clustering column, ``renamed``: when that got another name. ``gone``: from when to when it does not exist.
+    ``history``: of a table with rows from before its log, whose statements are of all kinds. ``former``: the one that
+    had its name before."""
 
     name: TableName
     tablets: bool
@@ -68,6 +70,7 @@ class Table:
     columns: dict[str, int] = field(default_factory=dict)
     again: Again | None = None
     renamed: int | None = None
+    clustering: tuple[str, str] = ("ck", "int")
     gone: tuple[int, int] | None = None
     ttl: int = 86_400
     history: History | None = None
@@ -221,8 +224,9 @@ class Kind:
     deaf: bool = False
     # Whether a table is dropped, and there again later.
     gone: bool | None = None
-    # Whether tables are dropped, and others created under their names.
+    # Whether tables are dropped, and others created under their names; and whether these have another key.
     anew: bool = False
+    other_key: bool = False
     # How many seconds logs keep their rows, and how old their first streams are when it begins.
     ttl: int = 86_400
     age: int = 10
@@ -286,7 +290,9 @@ def _anew(rng: random.Random, kind: Kind, before: Table, drawn: Table) -> Table:
     known = [max(created, at) for at in drawn.known_at[first:]]
     rows = [row for row in drawn.rows if row.ms >= created]
     history = None if drawn.history is None else drawn.history.between(created, math.inf)
-    return Table(drawn.name, True, sets, known, rows, history=history, former=Former(old, dropped, created))
+    key = OTHER_KEY if kind.other_key else old.clustering
+    former = Former(old, dropped, created)
+    return Table(drawn.name, True, sets, known, rows, clustering=key, history=history, former=former)
 
 
 def _table(
@@ -318,7 +324,8 @@ def _table(
         added, again = _columns(kind, number), _again(kind, number)
         history, rows = _history(rng, kind, late, sets, streams, added, again)
         table = TableName(KEYSPACES[tablets], name)
-        return Table(table, tablets, sets, known, rows, added, again, ttl=kind.ttl, history=history)
+        renamed = _renamed(kind, number)
+        return Table(table, tablets, sets, known, rows, added, again, renamed, ttl=kind.ttl, history=history)
     places = rng.sample(range(1, PLACES + 1), kind.keys)
     rows: list[Row] = []
     for _ in range(kind.rows):

@@ -27,8 +27,10 @@ from tests.simulation.mutant_worlds import (
     LEADERS,
     NEEDED,
     OFTEN,
+    OTHER_KEY,
     OTHER_TABLES,
     PAUSES,
+    POSITIONS,
     READS_TIME_OUT,
     REGISTRY,
     RENAMES,
@@ -36,10 +38,13 @@ from tests.simulation.mutant_worlds import (
     SNAPSHOTS,
     SNAPSHOTS_AGAIN,
     SNAPSHOTS_ANEW,
+    SNAPSHOTS_OTHER_KEY,
+    SNAPSHOTS_RENAMED,
     STAMPED_OFFSETS,
     STAMPS,
     STARTS,
     STRANDED,
+    TOPICS,
     TWO_GROUPS,
     UNANSWERED,
 )
@@ -224,6 +229,30 @@ def test_a_row_of_a_snapshot_has_what_its_columns_have_where_one_is_dropped_and_
 @pytest.mark.parametrize("seed", [3, 183])
 def test_of_a_table_that_is_created_again_each_record_says_which_of_the_two_it_is_of(seed: int) -> None:
     assert not simulate(seed, SNAPSHOTS_ANEW).faults
+
+
+@pytest.mark.parametrize("plan", [OTHER_KEY, SNAPSHOTS_OTHER_KEY], ids=["changes", "snapshot"])
+def test_of_a_table_that_is_created_again_with_another_key_no_row_has_the_key_of_the_former_one(plan: Plan) -> None:
+    assert not simulate(3, plan).faults
+
+
+@pytest.mark.parametrize("seed", [3])
+def test_a_snapshot_goes_on_where_a_column_of_the_key_gets_another_name(seed: int) -> None:
+    assert not simulate(seed, SNAPSHOTS_RENAMED).faults
+
+
+@pytest.mark.parametrize("seed", [2, 207])
+def test_topics_that_are_deleted_and_grow_take_no_row_with_them_that_comes_later(seed: int) -> None:
+    outcome = simulate(seed, TOPICS)
+    assert not outcome.faults
+    assert outcome.kinds["topic deleted"]
+
+
+@pytest.mark.parametrize("seed", [2, 10])
+def test_positions_that_are_deleted_take_no_row_with_them(seed: int) -> None:
+    outcome = simulate(seed, POSITIONS)
+    assert not outcome.faults
+    assert outcome.kinds["positions deleted"]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 4])
