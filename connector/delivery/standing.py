@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from connector.delivery.clients import CALL_SECONDS, READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, end_offsets
 from connector.delivery.failures import translated
 from connector.delivery.records import Left
+from connector.delivery.topics import topic_partitions
 from connector.errors import RetriableDeliveryError
 
 PAUSE_SECONDS = 0.1
@@ -102,7 +103,17 @@ class Standing:
         suspected = {place: known for place, known in list(self._since.items()) if place[0] == topic}
         if not suspected:
             return None
-        found = still_standing(clients.admin(), suspected, time.monotonic() + PATIENCE_SECONDS)
+        try:
+            found = still_standing(clients.admin(), suspected, time.monotonic() + PATIENCE_SECONDS)
+        except KafkaException:
+            there = topic_partitions(clients.admin()).get(topic, 0)
+            gone = [place for place in suspected if place[1] >= there]
+            if not gone:
+                raise
+            # It was deleted, and has fewer partitions since.
+            for place in gone:
+                self._since.pop(place, None)
+            return self.look(clients, topic)
         for place, known in suspected.items():
             if found.get(place) != known.offset:
                 self._since.pop(place, None)

@@ -10,7 +10,8 @@ import logging
 from functools import lru_cache
 from typing import Final
 
-from connector.delivery import READ_COMMITTED, KafkaClients, parse_json, read_topic
+from connector.delivery import READ_COMMITTED, KafkaClients, parse_json, read_topic, topic_partitions
+from connector.errors import RetriableDeliveryError
 from connector.formats import Encoder, Record
 from connector.source import Tables
 
@@ -36,6 +37,16 @@ def last_versions(clients: KafkaClients, topic: str, group: str) -> dict[str, st
     what was taken back is nobody's last word: written twice is better than never."""
     if not topic:
         return {}
+    try:
+        return _last_versions(clients, topic, group)
+    except RetriableDeliveryError:
+        if topic in topic_partitions(clients.admin()):
+            raise
+        # Somebody has deleted it: nothing of it is anybody's last word, and whoever writes to it has it made.
+        return {}
+
+
+def _last_versions(clients: KafkaClients, topic: str, group: str) -> dict[str, str]:
     found: dict[str, str] = {}
     # Of a topic that is not compacted each key is parsed once all the same.
     key_of = lru_cache(maxsize=_REMEMBERED)(_key)

@@ -6,17 +6,20 @@ table must be delivered to its end, with few transactions taken back; what is sa
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import KafkaError
 
+from connector.delivery.standing import Standing
 from connector.worker.state import State
 from connector.worker.status_document import TableStatus
 from tests.simulation import invariants
-from tests.simulation.kafka_log import Topic
-from tests.simulation.service import DEAD_LETTERS, NAME, Service, Worker, service
+from tests.simulation.kafka_log import Stored, Topic
+from tests.simulation.scenarios import stage
+from tests.simulation.service import DEAD_LETTERS, NAME, SCHEMAS, Service, Worker, service
 from tests.simulation.source_world import Kind, Table, make_world
 
 FAR = 1e9
@@ -108,6 +111,32 @@ def test_a_worker_that_lost_its_slots_does_not_say_that_their_changes_wait() -> 
         assert lost.status is not None and not lost.status.slots
         topic_of(on, bad).refuses = None
         until(on, lambda: not invariants.missing(on) and not on.troubles(), 120.0)
+
+
+def test_whoever_takes_slots_over_writes_a_topic_of_schemas_that_somebody_has_deleted_anew() -> None:
+    with running(workers=2) as on:
+        until(on, lambda: not invariants.missing(on) and not on.troubles())
+        on.broker.delete(SCHEMAS)
+        on.scheduler.pause(on.workers[1].process, 40.0)
+        until(on, lambda: SCHEMAS in on.broker.topics, 30.0)
+        until(on, lambda: not on.troubles(), 60.0)
+        assert not on.ends, "nobody was started again for it"
+        told = {json.loads(record.key or b"")["table_name"] for record in committed(on.broker.topics[SCHEMAS])}
+        assert told == {table.name.name for table in on.cluster.world.tables}
+        assert not invariants.breaches(on)
+
+
+def test_what_stood_in_a_partition_that_is_no_more_keeps_nothing_from_its_topic() -> None:
+    """Whoever deletes the topic to be rid of it may make it anew with fewer partitions."""
+    with stage() as on:
+        stood = Standing(60.0)
+        for number in (0, 5):
+            stood.suspect((on.world.data, number), 0)
+        assert stood.look(on.world.clients, on.world.data) is None
+
+
+def committed(topic: Topic) -> list[Stored]:
+    return [record for partition in topic.partitions for record in partition.committed()]
 
 
 def _waiting(on: Service) -> list[Worker]:
