@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from connector.offsets_entry import OffsetsEntry
 from connector.source.descriptions import DescribedTable
 from connector.table_name import TableName
-from connector.topology import Mark, MarkKey, PositionKey, parse_key, parse_mark, parse_position, shorter_ttl
+from connector.topology import Mark, MarkKey, PositionKey, parse_key, parse_mark, parse_position, ttl_of_unread
 
 STOPPED = "the connector was stopped"
 NOT_READ = "they were not read"
@@ -61,9 +61,8 @@ def expired(saved: Iterable[OffsetsEntry], tables: Mapping[TableName, DescribedT
         described = tables.get(key.table)
         if record.value is None or described is None:
             continue
-        mark, ttl = marks.get((key.table, record.slot)), described.description.cdc.ttl
-        if mark is not None and mark.ttl is not None:
-            ttl = shorter_ttl(mark.ttl, ttl)  # what was written before an ALTER goes when it was to
+        mark = marks.get((key.table, record.slot))
+        ttl = ttl_of_unread(None if mark is None else mark.ttl, described.description.cdc.ttl)
         if not ttl:
             continue
         ttl_ms = ttl * 1000

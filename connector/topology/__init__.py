@@ -45,7 +45,7 @@ A worker's life with it::
 from __future__ import annotations
 
 from connector.topology.groups import GroupState, Read, Sweep
-from connector.topology.kept import shorter_ttl
+from connector.topology.kept import ttl_of_unread
 from connector.topology.lineage import Observed, View
 from connector.topology.looks import Held, beyond
 from connector.topology.offsets import (
@@ -175,7 +175,6 @@ __all__ = [
     "progress_entry",
     "running_snapshot",
     "share_done",
-    "shorter_ttl",
     "slot_of",
     "slots_stand",
     "snapshot_entry",
@@ -186,6 +185,7 @@ __all__ = [
     "tenure_entry",
     "token_of",
     "told_apart",
+    "ttl_of_unread",
     "visible_to",
     "vnode_set",
     "without",

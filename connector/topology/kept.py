@@ -6,7 +6,7 @@ TTL of the rows behind a place, the shortest that they may have. Seconds; 0: for
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import reduce
 
 
@@ -20,15 +20,16 @@ class Kept:
         # By slot: what rows have at least, and up to when they were written.
         self._before: dict[int, tuple[int, int]] = {}
 
-    def tell(self, ttl: int, now: int, noted: Iterable[tuple[int, int | None]]) -> None:
-        """``noted``: of each slot of ours, what its mark says; when the TTL was changed since then nobody knows."""
+    def tell(self, ttl: int, now: int, noted: Iterable[tuple[int, int | None]], stands: Mapping[int, int]) -> None:
+        """``noted``: of each slot of ours, what its mark says; ``stands``: up to when it is read, where the TTL is
+        another one than before."""
         changed, before = ttl != self.ttl, {}
         for slot, was in noted:
             known = self._before.get(slot)
             if known is None:
-                known = ttl if was is None else shorter_ttl(was, ttl), now
+                known = ttl_of_unread(was, ttl), now
             elif changed:
-                known = shorter_ttl(known[0], ttl), now
+                known = ttl_of_unread(self.behind(slot, stands.get(slot, now)), ttl), now
             before[slot] = known
         self.ttl, self._before = ttl, before
 
@@ -42,9 +43,15 @@ class Kept:
     def least(self, at: int) -> int | None:
         """Of all rows that our slots have from ``at`` on."""
         before = (ttl for ttl, until in self._before.values() if at < until)
-        return None if self.ttl is None else reduce(shorter_ttl, before, self.ttl)
+        return None if self.ttl is None else reduce(_shorter, before, self.ttl)
 
 
-def shorter_ttl(one: int, other: int) -> int:
+def ttl_of_unread(noted: int | None, ttl: int) -> int:
+    """Of rows that had the TTL ``noted`` once, if that is known, where rows that are written now have ``ttl``: nobody
+    knows from when on."""
+    return ttl if noted is None else _shorter(noted, ttl)
+
+
+def _shorter(one: int, other: int) -> int:
     """Of two TTLs; 0 is the longest of all."""
     return min(one, other) if one and other else one or other

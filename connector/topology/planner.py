@@ -21,6 +21,7 @@ from connector.topology.looks import Held
 from connector.topology.offsets import Inside
 from connector.topology.sets import StreamGroup
 from connector.topology.snapshot_state import Event, Opening, Span, Wish
+from connector.topology.standing import slots_stand
 from connector.topology.table_reader import TableReader
 from connector.topology.table_state import TableState
 from connector.topology.waiting import Waiting, waiting_in
@@ -327,7 +328,7 @@ class Planner:
         plan = self._plans[table]
         marks = ((slot, plan.own_ledger(slot)) for slot in plan.active)
         noted = ((slot, None if own is None or own.mark is None else own.mark.ttl) for slot, own in marks)
-        plan.kept.tell(ttl, now, noted)
+        plan.kept.tell(ttl, now, noted, {} if ttl == plan.kept.ttl else slots_stand(plan))
 
     def hear_from(self, number: int, topic: str | None = None) -> None:
         """Wishes are heard from now on, of this topic, and not of one before; of tables of which nothing is noted,

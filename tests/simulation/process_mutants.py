@@ -5,6 +5,10 @@ In: nothing. Out: `PROCESS`.
 
 from __future__ import annotations
 
+import pytest
+
+from connector.errors import OthersToo
+from connector.worker import topic_troubles
 from tests.delivery import test_delivery_stranded as stranded
 from tests.simulation import test_simulation_refusals as refusing
 from tests.simulation.mutant_worlds import (
@@ -23,6 +27,7 @@ from tests.simulation.mutant_worlds import (
 from tests.simulation.mutation import Mutant, of
 from tests.topology import test_topology_offsets as offsets
 from tests.worker import test_worker_following as following
+from tests.worker import test_worker_topic_troubles as troubles
 from tests.worker import test_worker_unmade as unmade
 from tests.worker import test_worker_unread as unread
 
@@ -38,6 +43,14 @@ UNMADE = "connector/worker/unmade.py"
 SCHEMAS = "connector/worker/schemas.py"
 TABLE_LIST = "connector/worker/table_list.py"
 UNREAD = "connector/source/unread.py"
+KEPT = "connector/topology/kept.py"
+
+
+def _others_too() -> None:
+    error, longest = OthersToo("fenced"), topic_troubles.OTHERS_TOO[1]
+    with pytest.MonkeyPatch.context() as patch:
+        troubles.test_what_others_end_at_this_moment_is_looked_at_soon(patch, error, longest)
+
 
 PROCESS = [
     Mutant(
@@ -95,6 +108,48 @@ PROCESS = [
         "                self._report(gone)\n",
         "                pass\n",
         unread.test_one_stream_that_is_not_read_is_enough,
+    ),
+    Mutant(
+        "what was written before an ALTER expires when it was to",
+        KEPT,
+        "known = ttl_of_unread(self.behind(slot, stands.get(slot, now)), ttl), now",
+        "known = ttl, now",
+        of(unread.test_what_was_written_before_an_alter_expires_when_it_was_to, 100 * unread.TTL_MS),
+    ),
+    Mutant(
+        "what is not read may be from before the TTL was changed",
+        KEPT,
+        "    return ttl if noted is None else _shorter(noted, ttl)\n",
+        "    return ttl\n",
+        of(unread.test_of_what_was_written_before_an_alter_marks_tell_how_long_it_is_kept, 0),
+    ),
+    Mutant(
+        "what is read does not expire by the TTL that it had",
+        KEPT,
+        "self.behind(slot, stands.get(slot, now))",
+        "known[0]",
+        unread.test_of_what_was_read_before_another_alter_the_ttl_counts_for_nothing_any_more,
+    ),
+    Mutant(
+        "who restores a slot takes the TTL of what is not read from its mark",
+        KEPT,
+        "                known = ttl_of_unread(was, ttl), now\n            elif",
+        "                known = ttl, now\n            elif",
+        of(unread.test_of_what_was_written_before_an_alter_marks_tell_how_long_it_is_kept, 100 * unread.TTL_MS),
+    ),
+    Mutant(
+        "marks tell how long what is not read is kept",
+        "connector/topology/commits.py",
+        "plan.kept.behind(slot, min([read_to, *(state.read_to for state in states if not state.drained)]), old.ttl)",
+        "None",
+        of(unread.test_of_what_was_written_before_an_alter_marks_tell_how_long_it_is_kept, 0),
+    ),
+    Mutant(
+        "what others end at this moment is looked at soon",
+        "connector/worker/topic_troubles.py",
+        "        if isinstance(error, OthersToo):\n",
+        "        if isinstance(error, OthersToo) and not self:\n",
+        _others_too,
     ),
     Mutant(
         "a table is let go behind the end of the transaction",

@@ -162,6 +162,20 @@ def test_what_was_written_before_an_alter_expires_when_it_was_to(raised: int) ->
     assert case.told[1:] == [], "what was written since is kept for longer"
 
 
+def test_of_what_was_read_before_another_alter_the_ttl_counts_for_nothing_any_more() -> None:
+    case = Case()
+    case.look(100_000, reads=True)
+    case.alter(10 * TTL_MS)
+    case.look(105_000, reads=True)
+    case.look(120_000, reads=True)
+    case.alter(100 * TTL_MS)
+    case.look(125_000, reads=False)
+    case.look(150_000, reads=False)
+    assert case.told == [], "what is not read was written under the second TTL, or the third"
+    case.look(230_000, reads=False)
+    assert case.told == [(120_000 - CONFIDENCE, 130_000)]
+
+
 @pytest.mark.parametrize("raised", [100 * TTL_MS, 0])
 def test_of_what_was_written_before_an_alter_marks_tell_how_long_it_is_kept(raised: int) -> None:
     case = Case()
