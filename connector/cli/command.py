@@ -67,7 +67,7 @@ class Parser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         known = [str(choice) for choice in action.choices]
-        name = action.metavar if isinstance(action.metavar, str) else "/".join(action.option_strings) or action.dest
+        name = "/".join(action.option_strings) or (action.metavar if isinstance(action.metavar, str) else action.dest)
         hint = likely(str(value), known) or f"one of {', '.join(known)}"
         raise UsageError([Problem(name, "unknown", value=str(value), suggestion=hint, file="command line")])
 

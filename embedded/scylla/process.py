@@ -160,7 +160,9 @@ class EmbeddedScylla:
             piece = os.read(process.stdout.fileno(), 4096)
             if not piece:
                 process.wait()
-                raise EmbeddedError(f"the embedded ScyllaDB could not start: {self.log.strip()}")
+                raise EmbeddedError(
+                    f"the embedded ScyllaDB could not start: {self.log.strip().removeprefix('error: ')}"
+                )
             line += piece
         return line
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from connector.errors import EmbeddedError
 from embedded import ports
+from embedded.scylla.process import EmbeddedScylla
 from tests.embedded.processes import is_gone
 from tests.house import ROOT
 from tests.servers.patience import patience, until
@@ -71,6 +73,8 @@ def test_scylla_names_a_taken_port() -> None:
         done = subprocess.run(
             [*SCYLLA_CDC, "embedded", "scylla", "--port", str(port)], cwd=ROOT, capture_output=True, text=True
         )
+        with pytest.raises(EmbeddedError, match=rf"ScyllaDB could not start: 127\.0\.0\.1:{port} is taken$"):
+            EmbeddedScylla(port=port).__enter__()
     assert (done.returncode, done.stdout) == (1, "")
     assert str(port) in done.stderr and "Traceback" not in done.stderr
 

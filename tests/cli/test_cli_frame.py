@@ -104,6 +104,7 @@ def test_without_a_command_help_and_status_2(scylla_cdc: Run) -> None:
         ),
         (["demo", "--rows", "many"], "many is not a number"),
         (["demo", "--log-format", "xml"], "one of human, json"),
+        (["embedded", "scylla", "--without", "NOPE"], "--without = 'NOPE': unknown (one of CLIENT_OPTIONS, "),
         (["embedded"], "required: WHAT"),
         (["embedded", "kafka", "--port", "70000"], "70000 is not a port number"),
         (["demo", "more", "words"], "words: unexpected argument"),
