@@ -77,6 +77,7 @@ def _refused(schema: Schema, names: AvroNames) -> Iterator[str]:
 
 
 def _scrubbed(name: str) -> str:
-    # As Java encodes parts of URLs, then with underscores.
+    # As Java encodes parts of URLs, then with underscores. (Until 7.5 of Confluent's converter an `x` stood before
+    # whatever is no letter; since then before digits alone.)
     encoded = quote_plus(name, safe="*").replace("~", "%7E")
-    return re.sub("[^A-Za-z0-9_]", "_", encoded if re.match("[A-Za-z_]", encoded) else f"x{encoded}")
+    return re.sub("[^A-Za-z0-9_]", "_", f"x{encoded}" if encoded[0].isdigit() else encoded)

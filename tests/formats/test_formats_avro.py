@@ -401,12 +401,13 @@ def test_what_the_registry_refuses_stays_what_it_is() -> None:
 
 
 def test_names_that_avro_does_not_allow_are_scrubbed_as_by_javas_converter() -> None:
-    named = struct("eu.3pl.ks.t-1.Key", [("b-c", STRING), ("1st", STRING), ("größe", STRING), ("a b~", STRING)])
+    columns = ("b-c", "1st", "größe", "a b~", "%", "-1")
+    named = struct("eu.3pl.ks.t-1.Key", [(name, STRING) for name in columns])
     with pytest.raises(ValueError, match=r"scrub\.invalid\.names=true"):
         avro_schema(named)
     _, record = avro_schema(named, names=AvroNames(scrub=True))
     assert (record["namespace"], record["name"]) == ("eu.x3pl.ks.t_1", "Key")
-    assert [field["name"] for field in record["fields"]] == ["b_c", "x1st", "gr_C3_B6_C3_9Fe", "a_b_7E"]
+    assert [field["name"] for field in record["fields"]] == ["b_c", "x1st", "gr_C3_B6_C3_9Fe", "a_b_7E", "_25", "_1"]
     # Connect consumers get the original name of the struct back.
     assert record["connect.name"] == "eu.3pl.ks.t-1.Key"
     assert avro_schema(named | {"name": "a.b"}, names=AvroNames(scrub=True))[1]["namespace"] == "a"
