@@ -16,7 +16,8 @@ from smt.errors import OptionProblem, SmtError, SmtOptionError, SmtRecordError, 
 from smt.extract import build_extract, losses_of
 from smt.flatten import build_flatten
 from smt.options import EXTRACT_OPTIONS, FLATTEN_OPTIONS, ignored_of, parse_extract_options, parse_flatten_options
-from smt.record import Record
+from smt.record import Header, Record
+from smt.typed import TypedRows
 from smt.unwrapping import Unwraps, unwraps_cells, unwraps_rows
 
 EXTRACT = "ScyllaExtractNewRecordState"
@@ -51,6 +52,7 @@ class Transform:
 
     ``routes``: it changes the topic of records, and nothing else of them. ``unwraps`` tells what becomes of envelopes,
     where their schema decides that. ``ignored``: options that it has not, as in Java, and what is to be said of them.
+    ``gives``: the headers that it adds to the record that it takes, where Java's does not copy that first.
     """
 
     type: str
@@ -59,6 +61,7 @@ class Transform:
     routes: bool = False
     unwraps: Unwraps | None = None
     ignored: tuple[tuple[str, str], ...] = ()
+    gives: Callable[[Record], list[Header]] | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -129,7 +132,10 @@ def build_transform(
         raise omit_refused("values are written with schemas, and a schema names every field")
     apply = build_extract(parsed, schemaless_output=bool(schemaless_output))
     ignored = ignored_of(options or {}, EXTRACT_OPTIONS)
-    return Transform(kind, _guarded(apply), losses_of(parsed), unwraps=unwraps_rows(parsed), ignored=ignored)
+    gives = TypedRows(parsed, schemaless_output=True).added_headers if parsed.add_headers else None
+    return Transform(
+        kind, _guarded(apply), losses_of(parsed), unwraps=unwraps_rows(parsed), ignored=ignored, gives=gives
+    )
 
 
 def _guarded(apply: Callable[[Record], Record | None]) -> Callable[[Record], Record | None]:

@@ -124,6 +124,13 @@ class TypedRows:
             found = self._plans[id(schema)] = _Plan(schema, self._options)
         return found
 
+    def added_headers(self, record: Record) -> list[Header]:
+        """Those that an envelope is given, whatever becomes of it."""
+        if record.value_schema is None or type(record.value) is not dict:
+            return []
+        plan = self.plan(record.value_schema)
+        return _headers_of(plan, record.value) if plan.envelope else []
+
     def apply(self, record: Record) -> Record | None:
         schema, value, options = record.value_schema, record.value, self._options
         assert schema is not None
@@ -180,12 +187,7 @@ class TypedRows:
         self, record: Record, value: Row, row: Row | None, plan: _Plan, rows: _RowPlan, *, add_first: bool
     ) -> Record:
         options = self._options
-        headers = record.headers
-        if plan.headers:
-            headers = [
-                *headers,
-                *(Header(reference.name, _value_of(reference, value), found) for reference, found in plan.headers),
-            ]
+        headers = [*record.headers, *_headers_of(plan, value)] if plan.headers else record.headers
         topic = record.topic
         if options.route_by_field:
             topic = routed(options.route_by_field, record, value, row)
@@ -228,6 +230,10 @@ def reference_schema(reference: FieldReference, envelope: Schema) -> Schema | No
     parent = envelope if reference.struct is None else field_schema(envelope, reference.struct)
     found = field_schema(parent, reference.field) or field_schema(envelope, reference.field)
     return named(found, reference.name) if found is not None else None
+
+
+def _headers_of(plan: _Plan, value: Row) -> list[Header]:
+    return [Header(reference.name, _value_of(reference, value), found) for reference, found in plan.headers]
 
 
 def _value_of(reference: FieldReference, value: Row) -> Any:

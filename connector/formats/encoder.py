@@ -138,6 +138,8 @@ class Encoder:
         """Each is made by itself, as in Java, where many transforms fail at a tombstone and deletes are delivered."""
         made: list[Record] = []
         failed: list[tuple[str, Exception]] = []
+        if self.options.strict and self._transform is not None:
+            tombstone.headers = self._transform.headers_beside(data)
         for name, record, version in (("delete", data, told), ("tombstone", tombstone, ())):
             try:
                 done = self._transformed(record)
@@ -146,10 +148,6 @@ class Encoder:
                 raise
             except Exception as error:
                 failed.append((name, error))
-            else:
-                if self.options.strict and record is data and done is not None:
-                    # In Java a delete and its tombstone share one object with their headers.
-                    tombstone.headers = done.headers
         if len(failed) > 1:
             raise failed[0][1]
         for name, reason in failed:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from connector.config import TransformNote, TransformSpec
 from connector.errors import Problem
 from connector.formats.record import DecodedRecord
-from smt import DEBEZIUM_EXTRACT, Place, SmtOptionError, build_predicate, build_transform, chosen
+from smt import DEBEZIUM_EXTRACT, Place, SmtError, SmtOptionError, build_predicate, build_transform, chosen
 from smt import Record as SmtRecord
 from smt import Transform as SmtTransform
 
@@ -81,16 +82,25 @@ class Chain:
                 changing.append(step.transform)
         return OfTopic(topic, tuple(changing))
 
+    def headers_beside(self, record: DecodedRecord) -> list[tuple[str, Any]]:
+        """What Java's transforms leave in the record's own headers, which a delete shares with its tombstone.
+
+        Debezium's adds to those; all others go on with a copy, as everything does behind any of them.
+        """
+        current = _taken(record)
+        for step in self.steps:
+            given = step.transform.gives(current) if step.transform.gives is not None else []
+            if given:
+                return [*record.headers, *given]
+            try:
+                if step.transform.apply(current) is not current:
+                    break
+            except SmtError:
+                break
+        return record.headers
+
     def __call__(self, record: DecodedRecord) -> DecodedRecord | None:
-        current: SmtRecord | None = SmtRecord(
-            record.topic,
-            record.key,
-            record.value,
-            record.headers,
-            record.key_schema,
-            record.value_schema,
-            Place(record.partition, record.timestamp),
-        )
+        current: SmtRecord | None = _taken(record)
         for step in self.steps:
             assert current is not None
             current = step.transform.apply(current)
@@ -108,6 +118,13 @@ class Chain:
             partition=record.partition,
             timestamp=record.timestamp,
         )
+
+
+def _taken(record: DecodedRecord) -> SmtRecord:
+    place = Place(record.partition, record.timestamp)
+    return SmtRecord(
+        record.topic, record.key, record.value, record.headers, record.key_schema, record.value_schema, place
+    )
 
 
 def build_transforms(
@@ -138,8 +155,10 @@ def build_step(spec: TransformSpec, schemaless_output: bool = False, strict: boo
     if spec.predicate is None:
         return built
     applies = build_predicate(spec.predicate.type, spec.predicate.options)
+    of_all = built.gives
+    gives = None if of_all is None else lambda record: of_all(record) if applies(record) != spec.negate else []
     return SmtTransform(
-        built.type, chosen(built.apply, applies, spec.negate), built.losses, built.routes, built.unwraps
+        built.type, chosen(built.apply, applies, spec.negate), built.losses, built.routes, built.unwraps, gives=gives
     )
 
 

@@ -405,3 +405,32 @@ def test_a_strict_tombstone_repeats_the_headers_of_its_delete() -> None:
     assert (data.headers, tombstone.headers) == (added, added[:1])
     data, tombstone = encode(encoder(**transform, **{"scylla.compatibility": "strict"}), SINGLE, deleted)
     assert (data.headers, tombstone.headers) == (added, [*added, added[0]])
+
+
+_INSERT = {"transforms.i.type": "InsertHeader", "transforms.i.header": "i", "transforms.i.value.literal": "1"}
+_TOMBSTONES_ALONE = {
+    "transforms.i.predicate": "p",
+    "predicates": "p",
+    "predicates.p.type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
+}
+
+
+@pytest.mark.parametrize(
+    ("more", "names"),
+    [
+        (_INSERT | {"transforms": "i"}, ["i"]),
+        (_INSERT | {"transforms": "i,x"}, ["i", "__op"]),
+        (_INSERT | {"transforms": "x,i"}, ["__op", "__source_db", "__op", "i"]),
+        (_INSERT | _TOMBSTONES_ALONE | {"transforms": "i,x"}, ["__op", "__source_db", "i", "__op"]),
+        ({"transforms.x.delete.handling.mode": "drop"}, ["__op", "__source_db", "__op"]),
+        (_TOMBSTONES_ALONE | {"transforms.x.predicate": "p", "transforms.x.negate": "true"}, ["__op", "__source_db"]),
+    ],
+)
+def test_a_strict_tombstone_repeats_what_was_added_to_the_record_that_the_connector_made(
+    more: dict[str, str], names: list[str]
+) -> None:
+    """As Java's transforms: Debezium's adds to the headers that it finds, others to a copy of them."""
+    rewrite = {"transforms.x.delete.handling.mode": "rewrite", "transforms.x.add.headers": "op,source.db"}
+    rewrite["scylla.compatibility"] = "strict"
+    records = encode(encoder(**EXTRACT | rewrite | more), SINGLE, SINGLE.row(4, 0, True, id=1))
+    assert [name for name, _ in records[-1].headers] == names
