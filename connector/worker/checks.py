@@ -16,7 +16,7 @@ from functools import partial
 from typing import Protocol
 
 from connector.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
-from connector.config import Configuration, KeystoreError
+from connector.config import Configuration, KeystoreError, of_deltas
 from connector.delivery import (
     CheckedTopics,
     KafkaClients,
@@ -50,7 +50,7 @@ from connector.source import (
     loose_datacenter,
 )
 from connector.table_name import TableName
-from connector.worker.objections import TABLES, objections, without_cdc
+from connector.worker.objections import TABLES, altered, objections, without_cdc
 from connector.worker.refused_logins import login_attempts
 from connector.worker.settings import kafka_clients, topic_specs
 from connector.worker.slots import marks_now, slots_by_marks
@@ -286,7 +286,7 @@ def _check_scylla(configuration: Configuration, found: Findings) -> list[Describ
         found.warnings += [] if loose is None else [loose]
         described = describe_tables(connection, list(configuration.connector.reading.tables))
         tables = [table for name, answer in described.items() if (table := _readable(connection, name, answer, found))]
-        found.warnings += _untold_ends(configuration, tables) + _refused_rows(configuration, connection, tables)
+        found.warnings += _untold(configuration, tables) + _refused_rows(configuration, connection, tables)
         _check_streams(connection, tables, found)
         return tables
     except AccessDenied as error:
@@ -321,16 +321,21 @@ def _readable(
     return table
 
 
-def _untold_ends(configuration: Configuration, tables: Iterable[DescribedTable]) -> list[str]:
-    """Records tell TTLs in their metadata only."""
-    if configuration.connector.output.metadata:
-        return []
-    return [
-        f"{table.table} has default_time_to_live={table.default_ttl}, which records do not tell without "
-        "cdc.include.metadata=true: landed cells do not expire"
-        for table in tables
-        if table.default_ttl
-    ]
+def _untold(configuration: Configuration, tables: Iterable[DescribedTable]) -> list[str]:
+    """Records tell TTLs in their metadata only, and what was written as the log has it."""
+    output, untold = configuration.connector.output, list[str]()
+    for table in tables:
+        if table.default_ttl and not output.metadata:
+            untold.append(
+                f"{table.table} has default_time_to_live={table.default_ttl}, which records do not tell without "
+                "cdc.include.metadata=true: landed cells do not expire"
+            )
+        if of_deltas(output.format) and table.description.cdc.delta == "keys":
+            untold.append(
+                f"{table.table} logs keys only ('delta': 'keys'), so that records have no values: "
+                f"{altered(table, delta='full')}, or cdc.output.format=advanced with images"
+            )
+    return untold
 
 
 def _refused_rows(configuration: Configuration, connection: Connection, tables: Iterable[DescribedTable]) -> list[str]:

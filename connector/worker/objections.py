@@ -27,11 +27,12 @@ def objections(configuration: Configuration, table: DescribedTable) -> list[Prob
 def without_cdc(table: DescribedTable) -> Problem | None:
     if table.description.cdc.enabled:
         return None
-    how = _altered(table, enabled=True)
+    how = altered(table, enabled=True)
     return Problem(TABLES, f"table {table.table} does not have CDC enabled", str(table.table), how)
 
 
-def _altered(table: DescribedTable, **options: Any) -> str:
+def altered(table: DescribedTable, **options: Any) -> str:
+    """The statement that sets these options of a log, and leaves it the others."""
     return f"ALTER TABLE {qualified(*table.table)} WITH cdc = {replace(table.description.cdc, **options).cql}"
 
 
@@ -47,7 +48,7 @@ def _missing_images(configuration: Configuration, table: DescribedTable) -> list
     text = f"table {table.table} does not log {' and '.join(f'{image}s' for image in missing)}"
     before = "preimage" in missing
     value = output.include_before if before else output.include_after
-    return [Problem(f"cdc.include.{'before' if before else 'after'}", text, value, _altered(table, **missing))]
+    return [Problem(f"cdc.include.{'before' if before else 'after'}", text, value, altered(table, **missing))]
 
 
 def _refused_names(configuration: Configuration, table: DescribedTable) -> list[Problem]:

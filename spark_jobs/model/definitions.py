@@ -39,6 +39,8 @@ class Output:
     after: str = "none"
     before: str = "none"
     skipped_operations: tuple[str, ...] = ()
+    #: The table's log has no values of what is written, but in images (`'delta': 'keys'`).
+    keys_only: bool = False
 
     @property
     def images(self) -> bool:
@@ -95,7 +97,7 @@ def parse_definition(text: str) -> TableDefinition:
             version=str(record.get("version")),
             columns=tuple(_column(entry, types) for entry in record["columns"]),
             dropped=tuple((_text(entry["name"]), int(entry["dropped_us"])) for entry in record.get("dropped") or ()),
-            output=_output(record.get("output") or {}),
+            output=_output(record.get("output") or {}, (record.get("cdc") or {}).get("delta") == "keys"),
             text=text,
         )
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -134,7 +136,7 @@ def _column(entry: Mapping[str, Any], types: Mapping[str, UserType]) -> Column:
     )
 
 
-def _output(entry: Mapping[str, Any]) -> Output:
+def _output(entry: Mapping[str, Any], keys_only: bool) -> Output:
     skipped = entry.get("skipped_operations") or ()
     if isinstance(skipped, str):
         skipped = [item.strip() for item in skipped.split(",")]
@@ -148,6 +150,7 @@ def _output(entry: Mapping[str, Any]) -> Output:
         after=entry.get("after") or "none",
         before=entry.get("before") or "none",
         skipped_operations=tuple(skipped),
+        keys_only=keys_only,
     )
 
 

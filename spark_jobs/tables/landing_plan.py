@@ -272,6 +272,11 @@ def check_output(definition: TableDefinition) -> None:
                 "set cdc.include.after=full and postimage in the table, or use cdc.output.format=legacy"
             )
         return
+    if output.keys_only:
+        raise LandingError(
+            f"{name}: its log has keys only ('delta': 'keys' in the table's cdc options), so that the records have no "
+            "values; set 'delta': 'full', or both images and cdc.output.format=advanced, and backfill what was written"
+        )
     if output.collections != "delta" and (left_out := _left_out_keys(definition)):
         raise LandingError(
             f"{name}: the key columns {', '.join(left_out)} are not in the records; set cdc.include.collections=delta"

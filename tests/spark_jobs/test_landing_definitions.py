@@ -113,6 +113,14 @@ def test_records_that_cannot_converge_are_refused_with_the_reason(output: dict[s
         plan_table(SETTINGS, TABLE, [version], None)
 
 
+def test_of_keys_alone_nothing_lands_but_images() -> None:
+    columns, keys = "pk partition_key int; v regular int", {"delta": "keys"}
+    with pytest.raises(LandingError, match="its log has keys only"):
+        plan_table(SETTINGS, TABLE, [_version(columns, cdc=keys)], None)
+    plan_table(SETTINGS, TABLE, [_version(columns, cdc=keys, output={"format": "advanced", "after": "full"})], None)
+    plan_table(SETTINGS, TABLE, [_version(columns, cdc={"delta": "full"})], None)
+
+
 def test_a_new_table_id_starts_anew_and_the_same_version_changes_nothing() -> None:
     ids = ["5132b130-ae79-11e4-ab27-0800200c9a66", "6132b130-ae79-11e4-ab27-0800200c9a66"]
     old, new = (_version("pk partition_key int", table_id=table_id) for table_id in ids)

@@ -217,6 +217,17 @@ def test_a_worker_says_for_whose_first_answer_it_waits(silence: threading.Event)
             asked.result()
 
 
+def test_records_without_values_are_told() -> None:
+    """Of keys alone only images tell more."""
+    log = LogTable("ks", "a_scylla_cdc_log")
+    options = CdcOptions(preimage="full", postimage=True, delta="keys")
+    table = DescribedTable(TableDescription("ks", "a", "1", (), cdc=options), True, log, ())
+    (said,) = checks._untold(loaded(), [table])
+    assert "records have no values: ALTER TABLE ks.a WITH cdc = {'enabled': true, 'preimage': 'full', 'post" in said
+    advanced = {"cdc.output.format": "advanced", "cdc.include.before": "full", "cdc.include.after": "full"}
+    assert not checks._untold(loaded(advanced), [table])
+
+
 class Denying(Connection):
     """A login that may read logs, and of the tables nothing but the first one."""
 
