@@ -66,13 +66,15 @@ class _Elements:
 
 @dataclass(slots=True)
 class _Row:
-    """``marker``: whether the row lives without any value; None: that is not known."""
+    """``marker``: whether the row lives without any value; None: that is not known. ``untold``: when a change wrote
+    what the log does not tell."""
 
     cells: dict[int, _Cell | _Elements]
     marker: bool | None
     marked: int = _BEFORE
     marker_until: int | None = None
     deleted: int = _BEFORE
+    untold: int = _BEFORE
 
 
 def brought_to(upto_us: int, shape: WholeRows, rows: Sequence[Row], batches: Iterable[Batch]) -> list[Row]:
@@ -133,6 +135,8 @@ class FoldedPartition:
     def rows(self, upto_us: int) -> list[Row]:
         """The rows as of a time. Raises `Doubtful`."""
         found = []
+        if any(row.untold > _BEFORE for row in (self._static, *self._rows.values())):
+            raise Doubtful("a change with its keys alone does not tell what it wrote")
         statics = {at: self._shown(at, cell, upto_us) for at, cell in self._static.cells.items()}
         for clustering, row in self._rows.items():
             cells = {at: self._shown(at, cell, upto_us) for at, cell in row.cells.items()}
@@ -169,6 +173,8 @@ class FoldedPartition:
 
     def _write(self, row: _Row, change: Change) -> None:
         us, until, dead = change.timestamp_us, _until(change), change.timestamp_us <= row.deleted
+        if not dead and _tells_nothing(change):
+            row.untold = us
         for place in change.batch.layout.places:
             at = self._columns.get(place.name)
             if at is None or at not in row.cells:
@@ -298,6 +304,8 @@ def _rank(value: bytes | None, until: int | None) -> tuple[bool, bool, int, byte
 def _delete(row: _Row, us: int) -> None:
     """What is written at the same time is deleted."""
     row.deleted = max(row.deleted, us)
+    if row.untold <= us:
+        row.untold = _BEFORE
     if row.marked <= us:
         row.marker, row.marker_until = False, None
     for cell in row.cells.values():
@@ -306,6 +314,22 @@ def _delete(row: _Row, us: int) -> None:
             cell.cells = {key: each for key, each in cell.cells.items() if each.at > us}
         elif cell.at <= us:
             cell.value, cell.at, cell.until = None, us, None
+
+
+def _tells_nothing(change: Change) -> bool:
+    """As with `'delta': 'keys'`: an update writes something, and of an insert that may be its key alone."""
+    if change.kind != "u" and change.table.cdc.delta != "keys":
+        return False
+    row = change.row
+    return all(
+        place.column.is_key
+        or (
+            (place.value is None or row[place.value] is None)
+            and (place.deleted is None or row[place.deleted] != TRUE)
+            and (place.deleted_elements is None or row[place.deleted_elements] is None)
+        )
+        for place in change.batch.layout.places
+    )
 
 
 def _entries(type_: MultiCellType, raw: bytes | None) -> list[tuple[bytes, bytes | None]]:

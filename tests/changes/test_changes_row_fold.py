@@ -12,6 +12,7 @@ import pytest
 
 from connector.changes import (
     Batch,
+    CdcOptions,
     Column,
     Doubtful,
     DroppedColumn,
@@ -198,6 +199,24 @@ def test_what_no_select_tells_is_in_doubt() -> None:
 
 def key_of(ticks: int) -> uuid.UUID:
     return uuid.UUID(bytes=time_uuid(ticks, 0))
+
+
+def test_what_is_written_by_a_change_with_its_keys_alone_is_in_doubt() -> None:
+    """As with `'delta': 'keys'`: the row shows what was before, or what is now."""
+    read = [selected(ck=1, v=1)]
+    with pytest.raises(Doubtful, match="keys alone"):
+        after(read, written(5))
+    with pytest.raises(Doubtful, match="keys alone"):
+        after([selected(ck=1, s=4, v=1)], change(1, 5))
+    assert after(read, written(5, ck=2)) == [row(v=1)], "of a row that is not there"
+    assert after(read, written(5), written(6, operation=3)) == [] == after(read, written(5), change(4, 5))
+    assert after(read, written(5), written(6, operation=3), written(7, v=number(3))) == [row(v=3)]
+    keys_only = replace(TABLE, cdc=CdcOptions(delta="keys"))
+    layout = replace(LAYOUT, description=keys_only)
+    insert = written(5, operation=2)
+    assert after(read, insert) == [row(v=1)]
+    with pytest.raises(Doubtful, match="keys alone"):
+        after(read, Batch(layout, insert.stream_id, insert.time, insert.rows))
 
 
 def test_a_later_read_learns_what_was_known_of_markers_and_lists() -> None:
