@@ -177,4 +177,6 @@ class TopicTroubles:
 
     def _resume(self, facts: TopicFacts) -> None:
         log.info("topic %s: records are sent to it again", facts.name)
+        # It may be lowered and raised again: what it refuses from here on is refused by what it is now.
+        self._troubles[facts.name].refused = None
         self._pipeline.resume_topic(facts)

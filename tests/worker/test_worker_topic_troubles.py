@@ -74,3 +74,30 @@ def test_what_others_end_at_this_moment_is_looked_at_soon(
             troubles.tick()
         waited.append(now[0] - began)
     assert longest - 6 < max(waited) <= longest + 0.5
+
+
+def test_a_topic_whose_limit_was_lowered_and_raised_again_takes_records_as_before() -> None:
+    """That it was lowered was found out by a refusal. When it had its former limit again, that passed for what it had
+    refused, and was waited for to be raised until somebody restarted the worker."""
+    records, chores, limit = pipeline(), Held(), 600
+    records.resume_topic(TopicFacts("t0", 1, False, PLENTY))
+    troubles = TopicTroubles(
+        records, lambda topic, _: TopicFacts(topic, 1, False, limit), Unseen(), cast(Chores, chores)
+    )
+
+    def looked() -> None:
+        troubles.tick()
+        chores.end()
+        troubles.take_ready()
+
+    troubles.suspend("t0", "MSG_SIZE_TOO_LARGE", too_large=True)
+    looked()
+    assert records.largest_record("t0") == 600 and not records.suspended_topics
+    limit = PLENTY
+    troubles.look_again(["t0"])
+    looked()
+    assert records.largest_record("t0") == PLENTY and not records.suspended_topics
+    troubles.suspend("t0", "MSG_SIZE_TOO_LARGE", too_large=True)
+    troubles.look_again(["t0"])
+    looked()
+    assert "raise its max.message.bytes" in records.suspended_topics["t0"], "what it is now it has refused"
