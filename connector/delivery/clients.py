@@ -163,15 +163,22 @@ class ConnectionHealth:
         self._error: str | None = None
         self._outages = self._failures = 0
         self._refused: tuple[float, str] | None = None
+        self._without_token = float("-inf")
 
     def failed(self, error: KafkaError) -> None:
         with self._lock:
             self._failures += 1
+            now, cause = time.monotonic(), connection_cause(error)
+            if _NO_TOKEN in error.str():
+                self._without_token = now
+            # What follows the error that tells why: "all brokers are down", and whatever a broker says of an old token.
+            of_old_token = _is_refusal(error) and now - self._without_token < SAYS_AGAIN_SECONDS
+            follows = error.code() == KafkaError._ALL_BROKERS_DOWN or (of_old_token and _NO_TOKEN not in error.str())
+            if follows and self._error is not None:
+                return
+            self._error = cause
             if _is_refusal(error):
-                self._refused = time.monotonic(), connection_cause(error)
-            # "All brokers are down" follows the error that tells why.
-            if error.code() != KafkaError._ALL_BROKERS_DOWN or self._error is None:
-                self._error = connection_cause(error)
+                self._refused = now, cause
 
     def lost(self, error: KafkaError) -> None:
         self.failed(error)
@@ -233,6 +240,7 @@ _REFUSED_TOPIC = re.compile(r'"(?P<topic>[^"]+)" \[\d+\] to transaction: Broker:
 # A login of SASL, also that there is no token for it; a handshake of TLS; how the library of TLS begins what it says.
 _REFUSALS: Final = frozenset((KafkaError._AUTHENTICATION, KafkaError._SSL))
 _TLS: Final = "SSL routines:"
+_NO_TOKEN: Final = "Failed to acquire SASL OAUTHBEARER token"
 # That somebody who was not there is still not there is no news.
 _STILL_AWAY = re.compile(r"Connect to \S+ failed|Failed to resolve")
 # What a client ends itself while something may be on its way. That it needs the configured addresses no more, now that

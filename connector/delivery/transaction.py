@@ -50,6 +50,8 @@ log = logging.getLogger(__name__)
 
 # So long the owner thread waits for partitions to tell: transactions of others, which may stand in front, are shorter.
 MARKERS_SECONDS = 2.0
+# Between two times that clients are listened to of which nothing is asked.
+LISTEN_SECONDS = 30.0
 
 
 class Membership(Protocol):
@@ -131,6 +133,7 @@ class Delivery:
         self.last_failure: FailedRecord | None = None
         self.commits = 0
         self.aborts = 0
+        self._listen_due = clock() + LISTEN_SECONDS
 
     # -- life ------------------------------------------------------------------------------------------------
 
@@ -188,6 +191,15 @@ class Delivery:
                 producer.close()
         self._producer = self._plain = None
         self._forget()
+
+    def listen(self) -> None:
+        """Take in what the clients have said while nothing was asked of them. Until then each keeps it, and goes
+        through all of it for whatever is new: where Kafka is away, sixty lines of its log each second."""
+        if not self.is_open and self._clock() >= self._listen_due:
+            self._listen_due = self._clock() + LISTEN_SECONDS
+            for producer in (self._producer, self._plain):
+                if producer is not None:
+                    producer.poll()
 
     # -- filling ---------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import logging
 import socket
 import threading
@@ -15,7 +16,7 @@ import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 
-from connector.delivery import clients, groups
+from connector.delivery import Delivery, DeliverySettings, TransactionalProducer, clients, groups
 from connector.delivery.clients import READ_COMMITTED, ConnectionHealth, Heard, KafkaClients, connection_cause
 from connector.delivery.failures import LEADER_CHANGES, translated
 from connector.delivery.topics import topic_partitions
@@ -76,6 +77,23 @@ def test_that_all_brokers_are_down_does_not_hide_why() -> None:
     assert health.error == "h:1: connection refused"
 
 
+def test_what_a_broker_says_of_an_old_token_does_not_hide_why_there_is_no_other() -> None:
+    health = ConnectionHealth()
+    refused = KafkaError(
+        KafkaError._AUTHENTICATION, 'sasl_ssl://h:1/1: SASL authentication error: {"status":"invalid"}'
+    )
+    health.failed(refused)
+    assert health.error is not None and "invalid" in health.error
+    away = "Failed to acquire SASL OAUTHBEARER token: Failed to connect to login.example.com:443"
+    health.failed(KafkaError(KafkaError._AUTHENTICATION, away))
+    health.failed(refused)
+    assert health.error is not None and "login.example.com" in health.error
+    assert health.refusal == health.error
+    health.succeeded()
+    health.failed(refused)
+    assert health.error is not None and "invalid" in health.error
+
+
 @pytest.mark.parametrize(
     ("code", "said", "refused"),
     [
@@ -126,6 +144,21 @@ def test_only_a_client_that_lasts_notices_an_outage() -> None:
         until(lambda: clients.health.outages > 0, step=lambda: lasting.poll(0.05))
     finally:
         reader.close()
+
+
+def test_a_client_is_listened_to_while_nothing_is_written() -> None:
+    """A worker without slots begins no transaction: while Kafka was away its producer kept each line of its log, and
+    went through all of them for the next one."""
+    clients = KafkaClients({"bootstrap.servers": f"127.0.0.1:{ports.free_port()}"})
+    anybody: Any = None
+    hours = itertools.count(0.0, 3600.0)
+    delivery = Delivery(clients, DeliverySettings("shop", "offsets", "w"), anybody, lambda: next(hours))
+    delivery.listen()
+    delivery._producer = TransactionalProducer(clients, "w", 60_000, lasting=True)
+    try:
+        until(lambda: clients.health.outages > 0, step=delivery.listen)
+    finally:
+        delivery.close()
 
 
 @contextlib.contextmanager
