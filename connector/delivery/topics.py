@@ -118,9 +118,21 @@ def topic_partitions(admin: AdminClient) -> dict[str, int]:
 def partitions_of(admin: AdminClient, name: str) -> int | None:
     """How many one topic has; None: there is none. Of one that we may not see nobody tells whether it is there."""
     there = topic_partitions(admin).get(name)
-    if there is None and _is_hidden(admin, name):
-        raise FatalDeliveryError(f"we have no right to see topic {name}, if there is one: grant DESCRIBE on it")
-    return there
+    if there is not None:
+        return there
+    try:
+        # Not by its metadata: brokers create a topic that somebody asks for so (`auto.create.topics.enable`).
+        admin.describe_topics(TopicCollection([name]), request_timeout=CALL_SECONDS)[name].result(CALL_SECONDS)
+    except KafkaException as caught:
+        error: KafkaError = caught.args[0]
+        if error.code() in FORBIDDEN:
+            text = f"we have no right to see topic {name}, if there is one: grant DESCRIBE on it"
+            raise FatalDeliveryError(text) from None
+        if is_transient(error) and error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise translated(error, f"describing topic {name}") from None
+    except TimeoutError:
+        raise RetriableDeliveryError(f"describing topic {name}: no answer in time") from None
+    return None
 
 
 def leaderless(admin: AdminClient) -> dict[str, str]:
@@ -243,18 +255,12 @@ def _impossible(spec: TopicSpec) -> Problem:
 
 
 def _is_hidden(admin: AdminClient, name: str) -> bool:
-    """Whether we have no right to see it, if it is there: lists of topics leave such out."""
+    """Whether we have no right to see a topic that is there: lists of topics leave such out."""
     try:
-        # Not by its metadata: brokers create a topic that somebody asks for so (`auto.create.topics.enable`).
-        admin.describe_topics(TopicCollection([name]), request_timeout=CALL_SECONDS)[name].result(CALL_SECONDS)
+        topic = admin.list_topics(name, timeout=CALL_SECONDS).topics.get(name)
     except KafkaException as caught:
-        error: KafkaError = caught.args[0]
-        if is_transient(error) and error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-            raise translated(error, f"describing topic {name}") from None
-        return error.code() in FORBIDDEN
-    except TimeoutError:
-        raise RetriableDeliveryError(f"describing topic {name}: no answer in time") from None
-    return False
+        raise translated(caught.args[0], "listing topics") from None
+    return topic is not None and topic.error is not None and topic.error.code() in FORBIDDEN
 
 
 def _hidden(spec: TopicSpec) -> Problem:
