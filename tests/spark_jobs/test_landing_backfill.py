@@ -23,7 +23,7 @@ from spark_jobs.jobs.backfilling import Filled, _own_definition, backfill, refus
 from spark_jobs.model import PARTITION, ROW, changelog_columns
 from spark_jobs.source import described, ranges_of, read_plan
 from spark_jobs.source.reader import _Reader, _schema
-from spark_jobs.tables.landing_plan import plan_table
+from spark_jobs.tables.landing_plan import check_rebuilt, plan_table
 from spark_jobs.tables.lease import Lease, open_folder
 from spark_jobs.tables.notes import Known
 from tests.servers.scylla import Scylla
@@ -158,9 +158,14 @@ def test_history_before_the_log_then_changes(
     assert known is not None and known.covered == {place: 5}, (
         "deletes that are lost behind the first are not told by others"
     )
+    assert known.lineage == 3, "each of them is published as a whole, whatever of it is in a segment that was published"
     assert 0 < again[0].rows < first.rows, "what was read before the interruption is not read again"
     assert again[0].changes > 0
     assert source.landed(name).restore().unmerged == 0
+
+
+def _killed(*_: Any) -> DataFrame:
+    raise LandingError("it was killed")
 
 
 def _interrupted(source: SourceTables, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,7 +333,12 @@ def test_a_truncated_table_begins_anew_after_that_time(
     monkeypatch.setattr("spark_jobs.jobs.rebuilding.Topics", lambda *_: Ends({(f"p.{name}", 0): 3}, beginning=2))
     with pytest.raises(LandingError, match=rf"p\.{name}, partition 0 begins at offset 2: .* is read from the source"):
         rebuild(spark, source.settings, table, truncated_ms)
-    done = rebuild(spark, source.settings, table, truncated_ms, source.access)
+    with monkeypatch.context() as patch, pytest.raises(LandingError, match="it was killed"):
+        patch.setattr(backfilling, "read_source", _killed)
+        rebuild(spark, source.settings, table, truncated_ms, source.access)
+    with pytest.raises(LandingError, match="a rebuild ended before it had read the source"):
+        check_rebuilt(table, source.landed(name).known())
+    done = rebuild(spark, source.settings, table, access=source.access)  # what was truncated once is gone for good
     assert done is not None and done.rows == 1
     source.land()
     equal(source.verify())
