@@ -90,7 +90,8 @@ def topic_specs(configuration: Configuration) -> list[TopicSpec]:
             specs += _routed(configuration, names.range_deletes_topic(table.keyspace, table.name), "range_delete")
     if output.heartbeat_interval_ms > 0:
         specs += _routed(configuration, names.heartbeat_topic(), "heartbeat")
-    specs = list({spec.name: spec for spec in specs}.values())
+    # Where several meet in one topic, it is the first's: of changes, whatever else is sent there.
+    specs = list({spec.name: spec for spec in reversed(specs)}.values())[::-1]
     if connector.delivery.dead_letters and connector.delivery.dead_letter_topic:
         replication = connector.delivery.dead_letter_replication
         specs.append(
@@ -124,8 +125,7 @@ def _routed(
     output = configuration.connector.output
     tombstones = kind == "data" and output.tombstones
     topics = routed_topics(output.transforms, topic, kind, tombstones=tombstones)
-    partitions = 1 if kind == "heartbeat" else None
-    return [data_spec(configuration, each, partitions) for each in sorted(topics or ())]
+    return [data_spec(configuration, each, keeps_all=kind != "heartbeat") for each in sorted(topics or ())]
 
 
 def offsets_spec(configuration: Configuration) -> TopicSpec:
@@ -152,18 +152,18 @@ def status_spec(configuration: Configuration) -> TopicSpec:
     return _storage(configuration.worker.status, "status.storage.topic", connector_topic=None)
 
 
-def data_spec(configuration: Configuration, topic: str, partitions: int | None = None) -> TopicSpec:
+def data_spec(configuration: Configuration, topic: str, *, keeps_all: bool = True) -> TopicSpec:
     """A topic of records, with the settings of the first group of `topic.creation` that it belongs to."""
     group = configuration.connector.delivery.topic_creation.settings_for(topic)
     return TopicSpec(
         topic,
-        group.partitions if partitions is None else partitions,
+        group.partitions,
         group.replication_factor,
         dict(group.config),
         property="topic.prefix",
         create=configuration.connector.delivery.create_topics,
         essential=False,
-        keeps_all=partitions is None,
+        keeps_all=keeps_all,
     )
 
 

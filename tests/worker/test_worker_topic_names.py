@@ -50,6 +50,20 @@ def test_tables_that_meet_in_one_topic() -> None:
     assert data_topics(**chain, **{"scylla.table.names": "shop.a,shop.b"}) == ["everything"]
 
 
+def test_a_topic_of_changes_and_heartbeats_is_one_of_changes() -> None:
+    chain = {"transforms": "a", **step("a", ".*", "everything"), "topic.creation.default.partitions": "7"}
+    heartbeats = {"heartbeat.interval.ms": "1000"}
+    specs = {each.name: each for each in topic_specs(loaded({**PLAIN, **chain, **heartbeats}))}
+    assert (specs["everything"].partitions, specs["everything"].keeps_all) == (7, True)
+
+
+def test_a_topic_of_heartbeats_is_created_as_its_group_says() -> None:
+    group = {"topic.creation.default.partitions": "7", "heartbeat.interval.ms": "1000"}
+    specs = {each.name: each for each in topic_specs(loaded({**PLAIN, **group}))}
+    heartbeats = specs["__debezium-heartbeat.shop"]
+    assert (heartbeats.partitions, heartbeats.keeps_all) == (7, False)
+
+
 @pytest.mark.parametrize(
     ("more", "condition", "expected"),
     [
