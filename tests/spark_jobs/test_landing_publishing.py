@@ -8,18 +8,23 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import MagicMock
 
 import pytest
 
 from connector.errors import LandingError
 from connector.table_name import TableName
 from spark_jobs.config.settings import load_settings
+from spark_jobs.model import TTL
 from spark_jobs.model.definitions import parse_definition
 from spark_jobs.sinks import DEFAULT, FORMATS, LostRaceError
-from spark_jobs.stream import TableStream, publishing
+from spark_jobs.stream import TableStream, publishing, table_stream
+from spark_jobs.stream.ending_cells import EndingCells
+from spark_jobs.stream.progress import Progress
 from spark_jobs.stream.publishing import Publishing
 from spark_jobs.tables.landed_table import Restored
 from spark_jobs.tables.notes import Known
+from spark_jobs.tables.parcels import Parcel
 from spark_jobs.tables.publishable import unpublishable, without_feed
 from spark_jobs.tables.published_table import Stand
 from tests.spark_jobs.landing_feed import schema_record
@@ -152,6 +157,30 @@ def test_who_publishes_late_is_refused_and_who_comes_after_takes_no_harm() -> No
             with pytest.raises(LandingError, match="took over"):
                 found.publish(segment)
         assert [through for through, _ in table.published] == [3, 3], "who knows that does not even try"
+
+
+def test_what_a_backfill_hands_over_is_published_and_is_not_all_before_its_last_parcel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("F", "Observation"):
+        monkeypatch.setattr(table_stream, name, MagicMock())
+    monkeypatch.setattr(table_stream, "told", lambda *_: {"landed": 1, TTL: 0})
+    anything, lacking = cast(Any, MagicMock()), replace(KNOWN, incomplete="the first records expired")
+    with beside(Stand(0, 2, (), positions=PUBLISHED)) as (found, _):
+        stream: Any = SimpleNamespace(
+            _known=lacking, _publishing=found, _ends=EndingCells(), lease=Held(), session=None
+        )
+        vars(stream).update(name="ks.t", progress=Progress(), _count=lambda rows: None, _merge_is_due=lambda: False)
+        stream._segment = found.begin(replace(RESTORED, known=lacking))
+        parcel = Parcel(1, None, (), lacking.lineage, KNOWN.definitions[-1].version)
+        TableStream._take_up(stream, anything, anything, replace(parcel, lineage=lacking.lineage + 1))
+        assert stream._known is lacking, "it was made for another table"
+        for filled_to, incomplete in ((7, lacking.incomplete), (None, None)):
+            assert not found.is_due(now=True)
+            TableStream._take_up(stream, anything, anything, replace(parcel, filled_to=filled_to))
+            assert found.is_due(now=True), "nothing else has to come for that"
+            assert (stream._known.filled_to, stream._known.incomplete) == (filled_to, incomplete)
+            found.publish(stream._segment)
 
 
 def test_a_catalog_that_refuses_a_table_leaves_no_published_segment_to_be_filled() -> None:
