@@ -9,7 +9,7 @@ import pytest
 
 from connector.errors import CdcDisabled, TableMissing
 from connector.source.connection import Connection
-from connector.source.descriptions import TOGETHER, DescribedTable, describe_table, describe_tables
+from connector.source.descriptions import TOGETHER, DescribedTable, describe_base, describe_table, describe_tables
 from connector.source.schema_rows import STRANGERS
 from connector.table_name import TableName
 from tests.servers.scylla import Scylla
@@ -66,6 +66,31 @@ def test_tables_are_the_same_whether_they_are_asked_for_together_or_alone(
         assert all(len(values) == 2 for values in of_one), "a keyspace of mostly other tables is not read as a whole"
     finally:
         connection.close()
+
+
+class Indexed:
+    """A node that knows one table, whose options say nothing of a log, and an index of it."""
+
+    def __init__(self, class_name: str | None) -> None:
+        self.options = {} if class_name is None else {"class_name": class_name}
+
+    def query(self, text: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """As a connection's."""
+        if "system_schema.indexes" in text:
+            return [{"options": self.options}]
+        if "system_schema.columns" in text:
+            key = {"kind": "partition_key", "position": 0, "clustering_order": "NONE"}
+            return [{"column_name": "id", "type": "int", **key}]
+        if "system_schema.tables" in text:
+            return [{"id": "1", "extensions": None, "default_time_to_live": 0, "flags": ("compound",)}]
+        return [{"keyspace_name": values[0]}] if "system_schema.keyspaces" in text else []
+
+
+@pytest.mark.parametrize(
+    ("class_name", "logged"), [("vector_index", True), ("Fulltext_Index", True), ("other", False), (None, False)]
+)
+def test_an_index_that_is_kept_by_the_log_has_one_without_the_option(class_name: str | None, logged: bool) -> None:
+    assert describe_base(Indexed(class_name), "ks", "t")[0].cdc.enabled == logged
 
 
 @pytest.mark.scylla
