@@ -1,11 +1,18 @@
-"""What a running job removes, and when: never what a reader, or the published table, still needs."""
+"""What a running job and upkeep remove, and when: never what a reader, or the published table, still needs."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import MagicMock
+
+import pytest
 
 from spark_jobs.config.settings import load_settings
+from spark_jobs.jobs import upkeep
 from spark_jobs.stream.housekeeping import Housekeeping
+from spark_jobs.stream.purging import purge_limit
+from spark_jobs.tables.landed_table import Restored
 
 HOUR_S, DAY_MS = 3600.0, 86_400_000
 
@@ -89,3 +96,18 @@ def test_files_that_a_commit_may_be_about_to_name_stay() -> None:
     eager = Beside(**{"reader.grace.ms": 0, "publish.retention.ms": 0})
     eager.seconds = HOUR_S
     assert eager.keep() == [("vacuum", "changelog", DAY_MS), ("vacuum", DAY_MS)]
+
+
+def test_no_delete_is_forgotten_while_something_older_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A letter tells its time when it is read by the definition that it waits for, what a backfill has read none."""
+    found: dict[str, int | None] = {"timeless": 1, "first": 100}
+    landed: Any = MagicMock(**{"session.sql.return_value.first.return_value": found})
+    restored = Restored(None, {}, 0, 1, 0, None)
+    limit = purge_limit(landed, restored, {}, {}, 500)
+    assert (limit.time_us, limit.why) == (None, "dead letters of unknown time wait for a definition or a schema")
+    found["timeless"] = 0
+    assert purge_limit(landed, restored, {}, {}, 500).time_us == 99, "what is not merged may be older"
+    monkeypatch.setattr(upkeep, "Parcels", lambda _: SimpleNamespace(waiting=lambda: ["one"]))
+    settings: Any = SimpleNamespace(tombstone_retention_ms=0, topics_of=list)
+    _, limit = upkeep._limit(landed, settings, cast(Any, ()), None, print)
+    assert (limit.time_us, limit.why) == (None, "a backfill is under way")
