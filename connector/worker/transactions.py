@@ -38,7 +38,7 @@ from connector.errors import (
 )
 from connector.formats import Encoder
 from connector.native import RecordBlock
-from connector.source import Background, Chores, Purpose, ServerClock, Tables, explained
+from connector.source import Background, Chores, Purpose, ServerClock, Tables, explained, instant
 from connector.topology import CommitsPlan, Opening, Read
 from connector.worker.measures import Measures
 from connector.worker.pipeline import Encoded, Pipeline
@@ -110,6 +110,7 @@ class Transactions:
         self._renew_pause = RENEW_PAUSE[0]
         self._refused: Batch | None = None
         self.measures = Measures()
+        #: With its time: it is told long after it was over, too.
         self.last_error: str | None = None
         self._fatal: FatalDeliveryError | None = None
 
@@ -324,7 +325,7 @@ class Transactions:
         pause = AFTER_ABORT_SECONDS
         if not isinstance(error, LostClaim | RecordsNotMade | TooLate):
             pause = self._failed(error)
-        self.last_error = str(error)
+        self._remember(error)
         try:
             self.delivery.abort()
         except UnknownOutcome as unknown:
@@ -342,6 +343,9 @@ class Transactions:
         self._task.failed(self._explained(error))
         tries = HALVINGS if isinstance(error, TransactionAborted) else 0
         return max(AFTER_ABORT_SECONDS, self._task.pause(AFTER_ABORT_SECONDS / (1 << tries), RENEW_PAUSE[1]))
+
+    def _remember(self, error: BaseException) -> None:
+        self.last_error = f"{instant(time.time())}: {explained(error)}"
 
     def _explained(self, error: CdcError) -> str:
         """With the broker's address, which librdkafka tells elsewhere than in the error of a call."""
@@ -371,7 +375,7 @@ class Transactions:
         """No position in memory is valid: a new producer, and every slot of ours restored."""
         log.info("%s: starting a new producer and restoring all slots", error)
         self._failed(error)
-        self.last_error = str(error)
+        self._remember(error)
         self._learn()
         self._tables.not_recorded()
         self.delivery.close()
@@ -409,7 +413,7 @@ class Transactions:
         if isinstance(error, FatalDeliveryError) and not isinstance(error, RightMissing):
             self._fatal = error
             return
-        self.last_error = explained(error)
+        self._remember(error)
         self._task.failed(self._explained(error) if isinstance(error, CdcError) else error)
         self._renew_pause = min(RENEW_PAUSE[1], self._renew_pause * 2)
         self.renew(self._renew_pause)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -99,6 +100,9 @@ def test_a_worker_without_changes_soon_shows_that_it_delivers_again(monkeypatch:
     assert a_second_later() == 0, "that time has passed is not worth a transaction"
     worker.recover(TransactionAborted("ILLEGAL_GENERATION"))
     assert "changes are not delivered" in str(background.failing()[0])
+    assert worker.last_error is not None
+    at, _, said = worker.last_error.partition(": ")
+    assert said == "ILLEGAL_GENERATION" and datetime.fromisoformat(at).tzinfo, "it is shown when all is well again, too"
     assert a_second_later() == 1 and not background.failing()
     assert a_second_later() == 1
 
