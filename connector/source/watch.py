@@ -96,6 +96,8 @@ class Poll:
     running: bool = False
     started_ms: int = 0
     listed: tuple[int, ...] = field(default=())
+    #: Who has listed the streams of a former table, one after the other.
+    behind: set[str] = field(default_factory=set)
 
     @property
     def of_tablets(self) -> bool:
@@ -260,6 +262,9 @@ class Watch:
         if error is not None:
             self._poll_failed(poll, error)
             return
+        if listed and (former := self._former(poll)) is not None:
+            self._poll_failed(poll, RetriableSourceError(f"{poll.sets.asked} lists streams of {former}"))
+            return
         poll.listed = listed
         now = self._connection.clock.now_ms()
         wanted = sorted({at for table in self._served(poll) for at in self._planner.wanted(table, listed, now)})
@@ -267,6 +272,17 @@ class Watch:
             self._observe(poll, {})
         else:
             self._chores.submit(lambda: poll.sets.fetched(wanted), lambda sets, error: self._fetched(poll, sets, error))
+
+    def _former(self, poll: Poll) -> str | None:
+        """Whose streams a node lists that has not heard of the table which has the name now. What all of them say, one
+        after the other, is true."""
+        table = next((each for each in poll.tables if self._planner.is_former(each, poll.sets.log_id)), None)
+        if table is None:
+            poll.behind.clear()
+            return None
+        poll.behind.add(poll.sets.asked)
+        everybody = {str(host.endpoint) for host in self._connection.hosts()}
+        return None if poll.behind >= everybody else f"a table {table} that was dropped"
 
     def _served(self, poll: Poll) -> list[TableName]:
         """The tables whose sets were listed."""

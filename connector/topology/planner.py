@@ -117,6 +117,11 @@ class Planner:
         where on it is read as if this process had just started."""
         return self._plans[table].identify(log, listed)
 
+    def is_former(self, table: TableName, log: str) -> bool:
+        """Whether that is the log of a table that had the name before the one that is read; as a node says that has not
+        heard of it yet."""
+        return self._plans[table].is_former(log)
+
     def wanted(self, table: TableName, listed: Iterable[int], now: int) -> tuple[int, ...]:
         """Of the timestamps that a node lists, those whose sets `observe` needs."""
         return self._plans[table].wanted(listed, now)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
+from connector.timeuuid import made_ticks
 from connector.topology import claims, commits, looks, snapshots
 from connector.topology.groups import GroupState, Read
 from connector.topology.ledger import start_of
@@ -36,6 +37,14 @@ class TableReader(TableState):
             return False
         self.log = log
         return True
+
+    def is_former(self, log: str) -> bool:
+        """Whether a log is of a table that had the name before: of one that was made later somebody has read."""
+        made = made_ticks(log)
+        marks = (ledger.mark for ledger in self.book.ledgers(self.table))
+        known = {self.log, *(mark.log for mark in marks if mark is not None)} - {None, log}
+        later = [since for each in known if (since := made_ticks(each or "")) is not None]
+        return made is not None and any(made < since for since in later)
 
     def wanted(self, timestamps: Iterable[int], now: int) -> tuple[int, ...]:
         """Of the timestamps that a node lists, those whose sets `observe` needs. Fewest once all slots are

@@ -26,6 +26,7 @@ from tests.simulation.mutant_worlds import (
 )
 from tests.simulation.mutation import Mutant, of
 from tests.topology import test_topology_offsets as offsets
+from tests.topology import test_topology_recreated as recreated
 from tests.worker import test_worker_following as following
 from tests.worker import test_worker_topic_troubles as troubles
 from tests.worker import test_worker_unmade as unmade
@@ -143,6 +144,13 @@ PROCESS = [
         "plan.kept.behind(slot, min([read_to, *(state.read_to for state in states if not state.drained)]), old.ttl)",
         "None",
         of(unread.test_of_what_was_written_before_an_alter_marks_tell_how_long_it_is_kept, 0),
+    ),
+    Mutant(
+        "a node that has not heard of a new table does not bring the former one back",
+        "connector/topology/table_reader.py",
+        "        return made is not None and any(made < since for since in later)\n",
+        "        return False\n",
+        recreated.test_the_log_of_a_former_table_is_told_by_its_time,
     ),
     Mutant(
         "what others end at this moment is looked at soon",

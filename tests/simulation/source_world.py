@@ -93,7 +93,8 @@ class Table:
 
     @property
     def id(self) -> uuid.UUID:
-        return uuid.UUID(int=1 if self.former is None else 2)
+        """Tells when it was created, as ScyllaDB's do."""
+        return uuid.UUID(bytes=time_uuid(self.sets[0].timestamp * 10_000, 1 << 63))
 
     @property
     def all_rows(self) -> list[Row]:

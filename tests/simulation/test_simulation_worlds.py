@@ -5,6 +5,7 @@ A seed that ever failed stands here by itself; ``python -m tests.simulation.simu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -12,13 +13,16 @@ import pytest
 from connector.source.ahead import ReadAhead, Window
 from connector.source.held_chunk import HeldChunk
 from connector.source.snapshots import Snapshots
+from connector.timeuuid import made_ticks
 from connector.topology import Read
+from connector.topology.table_reader import TableReader
 from tests.simulation.chaos import Roughness
 from tests.simulation.mutant_worlds import (
     AGAIN,
     ANEW,
     CLOCKS,
     DEAF,
+    DEAF_ANEW,
     DEAF_NODES,
     DOUBT,
     EXPIRES,
@@ -229,6 +233,23 @@ def test_a_row_of_a_snapshot_has_what_its_columns_have_where_one_is_dropped_and_
 @pytest.mark.parametrize("seed", [3, 183])
 def test_of_a_table_that_is_created_again_each_record_says_which_of_the_two_it_is_of(seed: int) -> None:
     assert not simulate(seed, SNAPSHOTS_ANEW).faults
+
+
+def test_a_node_that_has_not_heard_of_a_new_table_does_not_bring_the_former_one_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, identify = [], TableReader.identify
+
+    def noted(reader: TableReader, log: str, listed: Iterable[int]) -> bool:
+        was_anew = reader.anew
+        is_same = identify(reader, log, listed)
+        if reader.anew and not was_anew:
+            begun.append((made_ticks(reader.log or "") or 0, made_ticks(log) or 0))
+        return is_same
+
+    monkeypatch.setattr(TableReader, "identify", noted)
+    assert not simulate(7, DEAF_ANEW).faults
+    assert not [each for each in begun if each[0] >= each[1]]
 
 
 @pytest.mark.parametrize("plan", [OTHER_KEY, SNAPSHOTS_OTHER_KEY], ids=["changes", "snapshot"])

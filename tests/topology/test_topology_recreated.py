@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import uuid
 
+from connector.timeuuid import time_uuid
 from connector.topology import Mark, MarkKey, Observed, mark_entry, parse_mark
 from tests.topology.single import TABLE, WHOLE, Single, row, stream, tablets
 
@@ -138,3 +140,18 @@ def test_looks_beyond_ends_are_owed_anew() -> None:
     single.commit()
     mark = single.plan.mark_of(0)
     assert mark is not None and mark.rechecked < 5_000
+
+
+def test_the_log_of_a_former_table_is_told_by_its_time() -> None:
+    older, newer = (str(uuid.UUID(bytes=time_uuid(ms * 10_000, 1 << 63))) for ms in (1_000, 5_000))
+    single = Single(now=2_000)
+    assert single.planner.identify(TABLE, newer, [1_000])
+    assert single.planner.is_former(TABLE, older)
+    assert not single.planner.is_former(TABLE, newer)
+    assert not single.planner.is_former(TABLE, "an id that tells no time")
+    single.poll(tablets(1_000, OLD))
+    single.commit()
+    single.commit()
+    second = Single(now=2_000, records=single.topic)
+    assert second.planner.is_former(TABLE, older), "as marks tell"
+    assert not second.planner.is_former(TABLE, newer)
