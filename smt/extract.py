@@ -23,17 +23,18 @@ _UPSERTS = frozenset("cur")
 _ROWLESS = frozenset("tm")
 
 
-def build_extract(options: ExtractOptions, *, schemaless_output: bool = False) -> Apply:
+def build_extract(options: ExtractOptions, *, schemaless_output: bool = False, unset: bool = False) -> Apply:
     """The transform that the options describe.
 
     ``schemaless_output``: records carry schemas on their way, but are written without (the connector's JsonConverter
-    with ``schemas.enable=false``); only then may ``untouched.fields=omit`` meet a record with a schema.
+    with ``schemas.enable=false``); only then may ``untouched.fields=omit`` meet a record with a schema. ``unset``: as
+    ``TypedRows`` takes it.
     """
     on_tombstone = _tombstones(options)
     flatten = _flattener(options)
     upsert = _upsert(options, flatten)
     delete = _delete(options, flatten)
-    typed = TypedRows(options, schemaless_output)
+    typed = TypedRows(options, schemaless_output, unset)
     strict = options.strict
 
     def apply(record: Record) -> Record | None:

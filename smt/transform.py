@@ -111,12 +111,17 @@ def transform_options(type_name: str) -> tuple[Option, ...]:
 
 
 def build_transform(
-    type_name: str, options: Mapping[str, str] | None = None, *, schemaless_output: bool | None = None
+    type_name: str,
+    options: Mapping[str, str] | None = None,
+    *,
+    schemaless_output: bool | None = None,
+    unset: bool = False,
 ) -> Transform:
     """The transform of that name with these options; raises ``SmtOptionError`` with all that is wrong with them.
 
     ``schemaless_output`` says whether values will be written without schemas, so that fields may be left out of them;
-    None: as each record comes, with a schema or without.
+    None: as each record comes, with a schema or without. ``unset``: records come from the connector, which writes
+    defaults where Java's sets nothing.
     """
     kind = transform_type(type_name)
     if kind == FLATTEN:
@@ -130,9 +135,9 @@ def build_transform(
     parsed = parse_extract_options(form | dict(options or {}), safe=kind == SAFE_EXTRACT)
     if parsed.omit_untouched and schemaless_output is False:
         raise omit_refused("values are written with schemas, and a schema names every field")
-    apply = build_extract(parsed, schemaless_output=bool(schemaless_output))
+    apply = build_extract(parsed, schemaless_output=bool(schemaless_output), unset=unset)
     ignored = ignored_of(options or {}, EXTRACT_OPTIONS)
-    gives = TypedRows(parsed, schemaless_output=True).added_headers if parsed.add_headers else None
+    gives = TypedRows(parsed, True, unset).added_headers if parsed.add_headers else None
     return Transform(
         kind, _guarded(apply), losses_of(parsed), unwraps=unwraps_rows(parsed), ignored=ignored, gives=gives
     )

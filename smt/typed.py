@@ -22,7 +22,7 @@ _MOST_PLANS = 256
 class _Plan:
     """What can be known from an envelope's schema alone."""
 
-    def __init__(self, schema: Schema, options: ExtractOptions) -> None:
+    def __init__(self, schema: Schema, options: ExtractOptions, unset: bool) -> None:
         self.schema = schema
         self.envelope = is_envelope(schema)
         if not self.envelope:
@@ -38,6 +38,12 @@ class _Plan:
             for reference in options.add_headers
             if (found := reference_schema(reference, schema)) is not None
         )
+        #: What stands in the place of fields that are not set, by the names of those that show them.
+        self.unset = {
+            reference.name: default
+            for reference in (*options.add_fields, *options.add_headers)
+            if unset and (default := _default_of(reference, schema)) is not None
+        }
         after, before = field_schema(schema, "after"), field_schema(schema, "before")
         self.after = _RowPlan(after or before, self.added, options)
         self.before = _RowPlan(before or after, self.added, options)
@@ -108,10 +114,13 @@ class _RowPlan:
 
 
 class TypedRows:
-    """Applies ``ExtractOptions`` to records with schemas."""
+    """Applies ``ExtractOptions`` to records with schemas.
 
-    def __init__(self, options: ExtractOptions, schemaless_output: bool) -> None:
-        self._options = options
+    ``unset``: a field that has its default is one that nobody has set, of which Java's transform shows null.
+    """
+
+    def __init__(self, options: ExtractOptions, schemaless_output: bool, unset: bool = False) -> None:
+        self._options, self._unset = options, unset
         self._schemaless_output = schemaless_output
         # A schema is recognised by its identity; the plan holds on to it, so an identity is never used twice.
         self._plans: dict[int, _Plan] = {}
@@ -121,7 +130,7 @@ class TypedRows:
         if found is None:
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
-            found = self._plans[id(schema)] = _Plan(schema, self._options)
+            found = self._plans[id(schema)] = _Plan(schema, self._options, self._unset)
         return found
 
     def added_headers(self, record: Record) -> list[Header]:
@@ -208,7 +217,7 @@ class TypedRows:
         if dropped:
             row = rows.with_defaults(row)
         for reference, _ in plan.added:
-            row[reference.name] = _value_of(reference, value)
+            row[reference.name] = _value_of(reference, value, plan)
         for name in dropped:
             row.pop(name, None)
         return Record(topic, key, row, headers, key_schema, rows.schema_without(dropped))
@@ -233,13 +242,20 @@ def reference_schema(reference: FieldReference, envelope: Schema) -> Schema | No
 
 
 def _headers_of(plan: _Plan, value: Row) -> list[Header]:
-    return [Header(reference.name, _value_of(reference, value), found) for reference, found in plan.headers]
+    return [Header(reference.name, _value_of(reference, value, plan), found) for reference, found in plan.headers]
 
 
-def _value_of(reference: FieldReference, value: Row) -> Any:
-    if reference.struct is None:
-        return value.get(reference.field)
-    parent = value.get(reference.struct)
-    if isinstance(parent, dict) and reference.field in parent:
-        return parent[reference.field]
-    return value.get(reference.field)
+def _value_of(reference: FieldReference, value: Row, plan: _Plan) -> Any:
+    parent = value if reference.struct is None else value.get(reference.struct)
+    found = (
+        parent[reference.field]
+        if isinstance(parent, dict) and reference.field in parent
+        else value.get(reference.field)
+    )
+    return None if found is not None and found == plan.unset.get(reference.name) else found
+
+
+def _default_of(reference: FieldReference, envelope: Schema) -> Any:
+    parent = envelope if reference.struct is None else field_schema(envelope, reference.struct)
+    found = field_schema(parent, reference.field) or field_schema(envelope, reference.field)
+    return found.get("default") if found is not None else None

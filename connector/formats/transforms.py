@@ -151,7 +151,7 @@ def build_transforms(
 def build_step(spec: TransformSpec, schemaless_output: bool = False, strict: bool = False) -> SmtTransform:
     """One step, with its predicate."""
     as_java = {"compatibility": "strict"} if strict and spec.type in _EXTRACTS else {}
-    built = build_transform(spec.type, as_java | dict(spec.options), schemaless_output=schemaless_output)
+    built = build_transform(spec.type, as_java | dict(spec.options), schemaless_output=schemaless_output, unset=True)
     if spec.predicate is None:
         return built
     applies = build_predicate(spec.predicate.type, spec.predicate.options)

@@ -16,7 +16,7 @@ from connector.formats.json_columns import JsonColumns
 from connector.formats.output_formats import record_format
 from connector.formats.plan import source_of, source_times
 from connector.formats.record_format import Columnwise
-from connector.formats.schemas import source_schema
+from connector.formats.schemas import SNAPSHOT, source_schema
 from smt import FieldReference, Unwrapping
 
 #: From a change and the time now in nanoseconds to what a field of its envelope has.
@@ -76,6 +76,9 @@ def copied(layout: LogLayout, options: OutputConfig, reference: FieldReference) 
             at = _TIMES.index(field)
             return lambda change, now: source_times(change)[at]
         source = source_of(layout, options)
+        if field == "snapshot":
+            # A default that stands where nobody has set anything is not copied.
+            return lambda change, now: None if change.snapshot == SNAPSHOT["default"] else change.snapshot
         return lambda change, now: source(change)[field]
     if reference.struct in (None, "source") and field == "op":
         return lambda change, now: change.kind

@@ -113,12 +113,13 @@ def _source_fields(outline: Outline) -> tuple[str, ...]:
 def _put_source(written: Written, outline: Outline, field: str, name: str | None = None) -> None:
     """A field of the source, or, with another ``name``, its optional copy in a row."""
     copied, texts = name is not None, _source_texts(outline)
-    if field in texts:
+    if field in _NEVER or (copied and field == "snapshot" and texts[field] == "false"):
+        # A default that stands where nobody has set anything is not copied.
+        written.null(name or field)
+    elif field in texts:
         # Of the one field with a default the branches stand the other way round.
         mark = b"\2" if copied else b"\0" if field == "snapshot" else b""
         written.text(name or field, texts[field], mark)
-    elif field in _NEVER:
-        written.null(name or field)
     else:
         written.step(name or field, _OF_SOURCE[field], optional=copied or field != "ts_ms")
 

@@ -407,6 +407,17 @@ def test_a_strict_tombstone_repeats_the_headers_of_its_delete() -> None:
     assert (data.headers, tombstone.headers) == (added, [*added, added[0]])
 
 
+def test_fields_that_the_java_connector_leaves_unset_are_shown_as_null() -> None:
+    shown = {"transforms.x.add.fields": "source.snapshot,op", "transforms.x.add.headers": "source.snapshot:s,op"}
+    made = encoder(**EXTRACT | shown)
+    inserted = SINGLE.row(2, 0, True, id=1, v="x")
+    (record,) = encode(made, SINGLE, inserted)
+    assert record.value == b'{"id":1,"v":"x","__source_snapshot":null,"__op":"c"}'
+    assert record.headers == [("__s", None), ("__op", b"c")]
+    (change,) = SINGLE.changes(inserted)
+    assert made.encode_alike([change]) in (None, [[record]])
+
+
 _INSERT = {"transforms.i.type": "InsertHeader", "transforms.i.header": "i", "transforms.i.value.literal": "1"}
 _TOMBSTONES_ALONE = {
     "transforms.i.predicate": "p",
