@@ -205,10 +205,17 @@ class DeltaPublisher:
             # It tells no numbers of rows, so it did nothing.
             raise LostRaceError(f"{table} was published by another job meanwhile")
 
+    def overwrite(self, table: str, frame: DataFrame, note: Mapping[str, Any], turn: int) -> None:
+        self._write(table, frame, "overwrite", note, turn)
+
     def stay(self, table: str, note: Mapping[str, Any], turn: int) -> None:
-        note, there = with_seen(note, self._seen.get(table)), self.schema(table)
+        there = self.schema(table)
         assert there is not None
-        writer = self.session.createDataFrame([], there).write.format("delta").mode("append")
+        self._write(table, self.session.createDataFrame([], there), "append", note, turn)
+
+    def _write(self, table: str, frame: DataFrame, mode: str, note: Mapping[str, Any], turn: int) -> None:
+        note = with_seen(note, self._seen.get(table))
+        writer = frame.write.format("delta").mode(mode)
         writer = writer.option("userMetadata", note_text(note)).option("txnAppId", NOTE)
         writer.option("txnVersion", str(turn)).save(self.path(table))
         self._check_noted(table, note)

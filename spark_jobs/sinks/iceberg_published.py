@@ -132,7 +132,7 @@ class IcebergPublisher:
                 self._create(table, rows)
             return
         if self._has_become(table, there, wanted, turn):
-            ordered = rows.select(*map(quoted, (self.schema(table) or wanted).names))
+            ordered = self._ordered(table, rows)
             self._in_turn(table, note, turn, lambda branch: ordered.writeTo(branch).overwrite(F.lit(True)))
             return
 
@@ -215,6 +215,15 @@ class IcebergPublisher:
             )
         finally:
             self.session.catalog.dropTempView(_SOURCE)
+
+    def overwrite(self, table: str, frame: DataFrame, note: Mapping[str, Any], turn: int) -> None:
+        ordered = self._ordered(table, frame.to(self.stored(frame.schema)))
+        seen = with_seen(note, self._seen.get(table))
+        self._in_turn(table, seen, turn, lambda branch: ordered.writeTo(branch).overwrite(F.lit(True)))
+
+    def _ordered(self, table: str, rows: DataFrame) -> DataFrame:
+        """With the columns where the table has them."""
+        return rows.select(*map(quoted, (self.schema(table) or rows.schema).names))
 
     def stay(self, table: str, note: Mapping[str, Any], turn: int) -> None:
         there = self.schema(table)

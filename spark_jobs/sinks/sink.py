@@ -86,9 +86,9 @@ class Sink(Protocol):
 class Publisher(Protocol):
     """Tables that others read, named by a short path as well: ``ks/t``. Each commit carries a note.
 
-    ``replace``, ``merge`` and ``stay`` take a ``turn``, one more than that of the commit which the caller's rows go on
-    from. Of two commits with one turn the table takes the first; for the other there is ``LostRaceError``: who was
-    paused so long that somebody else has published since changes nothing any more.
+    ``replace``, ``merge``, ``overwrite`` and ``stay`` take a ``turn``, one more than that of the commit which the
+    caller's rows go on from. Of two commits with one turn the table takes the first; for the other there is
+    ``LostRaceError``: who was paused so long that somebody else has published since changes nothing any more.
     """
 
     session: SparkSession
@@ -139,6 +139,9 @@ class Publisher(Protocol):
     ) -> None:
         """Takes over rows ``s`` of the frame, which is a checkpointed one, that belong to the table's rows ``t`` by the
         condition ``on``, in one commit; rows with a true ``gone`` are removed."""
+
+    def overwrite(self, table: str, frame: DataFrame, note: Mapping[str, Any], turn: int) -> None:
+        """Makes the table's rows these, which have its columns, in one commit; all else of it stays."""
 
     def stay(self, table: str, note: Mapping[str, Any], turn: int) -> None:
         """A commit of its note alone: what has landed since changes no row."""

@@ -36,6 +36,7 @@ from spark_jobs.sinks import Publisher, new_columns
 from spark_jobs.tables.checkpoints import checkpointed
 from spark_jobs.tables.landed_table import SESSION_CATALOG, LandedTable, Restored
 from spark_jobs.tables.notes import Known, Offsets
+from spark_jobs.tables.others_instead import others_instead
 from spark_jobs.tables.shown_values import comparable, same, same_key
 from spark_jobs.tables.small_plans import planned_once
 
@@ -44,6 +45,8 @@ _PARTS = 250
 _LEAST_ROWS, _MOST_ROWS = 10_000, 1_000_000
 _SPANS, _MOST_NEAR = 32, 10_000
 """Of so many partitions at most, files are skipped by their keys, and each task is told of all of them."""
+_LITTLE = 16 << 20
+"""A state of so many bytes is worth a look whether it has few rows."""
 _TIDIED_EVERY = 16
 """So many publications leave few small files."""
 _DECIMAL = NativeType("decimal")
@@ -272,16 +275,20 @@ class PublishedTable:
             return False
         # What comes between this look and the commit is found by the next one.
         self.publisher.changed_by_others(self.name)
-        old = f"SELECT * FROM {self.publisher.relation(self.name)}"
+        relation, self._untidied = self.publisher.relation(self.name), _TIDIED_EVERY
+        fresh, old = self.landed.view_text(layout, f"{now.at_s}L"), f"SELECT * FROM {relation}"
         keys = ", ".join(comparable(key.type, quoted(key.name)) for key in layout.keys)
         twice = f"SELECT 1 FROM ({old}) AS rows GROUP BY {keys} HAVING count(*) > 1 LIMIT 1"
-        if self.landed.session.sql(twice).collect():
-            return False
         with ExitStack() as stack:
-            fresh = self.landed.view_text(layout, f"{now.at_s}L")
+            if self.landed.sink.files(self.landed.state.table)[1] <= _LITTLE:
+                rows = others_instead(stack, self.landed.session, layout, fresh, relation)
+                if rows is not None:
+                    self._commit(lambda turn: self.publisher.overwrite(self.name, rows, note, turn))
+                    return True
+            if self.landed.session.sql(twice).collect():
+                return False
             if not self._has_changed(stack, layout, wanted, fresh, old, _near([]), note):
                 self._commit(lambda turn: self.publisher.stay(self.name, note, turn))
-        self._untidied = _TIDIED_EVERY
         return True
 
     def _has_merged(
