@@ -173,7 +173,7 @@ class FoldedPartition:
 
     def _write(self, row: _Row, change: Change) -> None:
         us, until, dead = change.timestamp_us, _until(change), change.timestamp_us <= row.deleted
-        if not dead and _tells_nothing(change):
+        if not dead and row.cells and _tells_nothing(change):
             row.untold = us
         for place in change.batch.layout.places:
             at = self._columns.get(place.name)
@@ -281,7 +281,8 @@ def _learn_lists(row: _Row, known: _Row) -> None:
         older = known.cells[at]
         if not isinstance(cell, _Elements) or not isinstance(older, _Elements):
             continue
-        if cell.unknown is not None and older.unknown is None:
+        # Of one that nobody has told what was written to it the SELECT alone tells what it has.
+        if cell.unknown is not None and older.unknown is None and known.untold == _BEFORE:
             row.cells[at] = older
 
 

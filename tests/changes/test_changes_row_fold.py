@@ -235,6 +235,27 @@ def test_a_later_read_learns_what_was_known_of_markers_and_lists() -> None:
     assert [decoded(each) for each in second.rows(END)] == [row(2), row(1, l=[7, 8])]
 
 
+def test_of_a_list_that_a_change_with_its_keys_alone_wrote_a_later_read_learns_nothing() -> None:
+    """Not that it was null, nor that its row was deleted before that."""
+    layout = replace(LAYOUT, description=replace(TABLE, cdc=CdcOptions(delta="keys")))
+    for before, changes in (([], [written(6)]), ([1], [written(5, operation=3), written(6, operation=2)])):
+        first = FoldedPartition(SHAPE, [selected(ck=1, v=1, l=before or None)])
+        for each in changes:
+            first.apply(Batch(layout, each.stream_id, each.time, each.rows))
+        second = FoldedPartition(SHAPE, [selected(ck=1, v=1, l=[7])])
+        second.learn(first)
+        assert [decoded(each) for each in second.rows(END)] == [row(1, v=1, l=[7])]
+
+
+def test_of_rows_that_have_keys_alone_their_keys_tell_all() -> None:
+    columns = tuple(column for column in TABLE.columns if column.name in ("pk", "ck"))
+    shape = whole_rows(replace(TABLE, columns=columns, user_types=(), cdc=CdcOptions(delta="keys")))
+    insert, key = written(5, operation=2), selected(ck=1)[:2]
+    cells = dict(zip(LAYOUT.columns, insert.rows[0], strict=True))
+    batch = Batch(shape.layout, insert.stream_id, insert.time, [tuple(cells[name] for name in shape.layout.columns)])
+    assert brought_to(END, shape, [key], [batch]) == [key]
+
+
 def random_changes(rng: random.Random) -> list[Batch]:
     texts = parse_type("frozen<map<text, int>>")
     found = []
