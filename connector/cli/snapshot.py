@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from connector.cli.configuration import add_configuration_arguments, load_configuration
 from connector.cli.output import Output
 from connector.config import Configuration
-from connector.errors import Problem, UsageError
+from connector.errors import FatalDeliveryError, Problem, UsageError
 from connector.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ class SnapshotCommand:
 
 def _signal(configuration: Configuration, args: argparse.Namespace, output: Output) -> int:
     from connector.delivery import SmallTopic, ensure_topics, patiently
-    from connector.worker.reports import reported_workers
     from connector.worker.settings import kafka_clients, signals_spec
     from connector.worker.signals import Signal, condition
 
@@ -75,13 +74,27 @@ def _signal(configuration: Configuration, args: argparse.Namespace, output: Outp
     clients, spec = kafka_clients(configuration), signals_spec(configuration)
     with clients.named():
         patiently(lambda: ensure_topics(clients.admin(), [spec]))
-        running = any(not worker.stale for worker in patiently(lambda: reported_workers(configuration)))
+        running, untold = _heard_by_somebody(configuration)
     topic = SmallTopic(clients, spec, configuration.group)
     topic.write(configuration.connector.output.topic_prefix.encode(), signal.record())
     what = {"signal": signal.id, "action": args.action, "tables": tables, "where": where, "running": running}
     text = f"asked to {args.action}: {', '.join(tables)} (signal {signal.id})"
-    output.result(what, text if running else f"{text}\n{_UNHEARD.format(configuration.connector.name)}")
+    if not running:
+        text += f"\n{untold or _UNHEARD.format(configuration.connector.name)}"
+    output.result(what, text)
     return 0
+
+
+def _heard_by_somebody(configuration: Configuration) -> tuple[bool | None, str]:
+    """Whether a worker of the connector runs; None: nobody tells us, and why. Who may ask for a snapshot need not see
+    what workers report."""
+    from connector.delivery import patiently
+    from connector.worker.reports import reported_workers
+
+    try:
+        return any(not worker.stale for worker in patiently(lambda: reported_workers(configuration))), ""
+    except FatalDeliveryError as error:
+        return None, f"whether a worker hears it is not known: {error}"
 
 
 def _tables(configuration: Configuration, given: list[str] | None) -> list[str]:

@@ -122,13 +122,14 @@ def partitions_of(admin: AdminClient, name: str) -> int | None:
         return there
     try:
         # Not by its metadata: brokers create a topic that somebody asks for so (`auto.create.topics.enable`).
-        admin.describe_topics(TopicCollection([name]), request_timeout=CALL_SECONDS)[name].result(CALL_SECONDS)
+        described = admin.describe_topics(TopicCollection([name]), request_timeout=CALL_SECONDS)
+        return len(described[name].result(CALL_SECONDS).partitions)
     except KafkaException as caught:
         error: KafkaError = caught.args[0]
         if error.code() in FORBIDDEN:
             text = f"we have no right to see topic {name}, if there is one: grant DESCRIBE on it"
             raise FatalDeliveryError(text) from None
-        if is_transient(error) and error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+        if error.code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION):
             raise translated(error, f"describing topic {name}") from None
     except TimeoutError:
         raise RetriableDeliveryError(f"describing topic {name}: no answer in time") from None

@@ -348,6 +348,10 @@ def _refused_rows(configuration: Configuration, connection: Connection, tables: 
             connection.query(base_query(table.description, ()).by_token(), LAST_TOKEN)
         except AccessDenied as error:
             refused.append(f"{table.table} has no rows for snapshot.mode={mode}, which reads the table itself: {error}")
+        except RetriableSourceError as error:
+            # It would keep the others waiting as long, each of them.
+            log.debug("%s: whether its rows may be read: %s", table.table, error)
+            break
         except SourceError as error:
             log.debug("%s: whether its rows may be read: %s", table.table, error)
     return refused

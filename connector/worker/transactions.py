@@ -383,6 +383,16 @@ class Transactions:
         self.renew(self._renew_pause)
         self._claiming.begin(self._membership.owned)
 
+    def listen(self) -> None:
+        """Who has slots begins a transaction every so often, and hears by that what its clients say."""
+        if self._planner.owned or self._renewing:
+            return
+        try:
+            self.delivery.listen()
+        except CdcError as error:
+            # Of a producer that is of no use any more, as where its coordinator refuses us.
+            self.recover(error)
+
     def after_outage(self, outages: int) -> None:
         """Start over when no broker was there for a while (``outages`` counts how often).
 

@@ -138,9 +138,7 @@ class Worker:
         self.restoring.tick()
         self.watch.tick()
         self.transactions.publish_descriptions()
-        if not self._slots.owned:
-            # Who has slots begins a transaction every so often.
-            self.delivery.listen()
+        self.transactions.listen()
         self.transactions.after_outage(self.clients.health.outages)
         self.transactions.commit_if_due()
         self.reading.forget_void()

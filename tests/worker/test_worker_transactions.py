@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from connector.errors import ClockIsWrong, FatalDeliveryError, RightMissing, TransactionAborted
+from connector.errors import CdcError, ClockIsWrong, FatalDeliveryError, RightMissing, TransactionAborted
 from connector.offsets_entry import OffsetsEntry
 from connector.source import Background
 from connector.worker import transactions
@@ -152,6 +152,23 @@ def test_a_worker_on_a_machine_whose_clock_is_wrong_leaves_its_slots_to_others(
     for _ in range(2):
         with pytest.raises(ClockIsWrong, match=ends):
             worker.commit_if_due()
+
+
+def test_a_producer_that_is_refused_while_it_is_listened_to_ends_no_worker() -> None:
+    """One without slots hears of it there: its coordinator is looked for again whenever a connection has ended."""
+    single, kafka, told = Single(), _Kafka(), list[CdcError]()
+    worker = transactions_of(kafka, single, Background())
+
+    def refused() -> None:
+        raise RightMissing("grant WRITE and DESCRIBE on transactional ids")
+
+    kafka.listen = refused  # type: ignore[attr-defined]
+    worker.recover = told.append  # type: ignore[method-assign]
+    worker.listen()
+    assert not told, "who has slots begins transactions"
+    single.planner.release([*single.planner.owned])
+    worker.listen()
+    assert [type(each) for each in told] == [RightMissing]
 
 
 def test_a_right_that_is_missing_is_waited_for_and_what_nobody_can_grant_is_not() -> None:
