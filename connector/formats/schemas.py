@@ -180,17 +180,22 @@ def envelope_schema(
 
 
 def without_default(schema: Schema) -> Callable[[Any], Any] | None:
-    """What takes the default out of the one field that has one, `source.snapshot`, in values of a schema; None where it
-    is not there.
+    """What takes the default out of the one field that has one, `source.snapshot`, in values of a schema, wherever
+    transforms have put the source; None where it is not there.
 
     The Java connector leaves the field unset where a record is of no snapshot, and its converters fill in the default,
     unless they are told not to. Here values have it from the start.
     """
     if _has_snapshot(schema):
         return _unset
-    if any(field["field"] == "source" and _has_snapshot(field) for field in schema.get("fields", ())):
-        return lambda value: value if value is None else {**value, "source": _unset(value["source"])}
-    return None
+    inner = {
+        field["field"]: unset for field in schema.get("fields", ()) if (unset := without_default(field)) is not None
+    }
+    if not inner:
+        return None
+    return lambda value: (
+        value if value is None else {**value, **{name: unset(value[name]) for name, unset in inner.items()}}
+    )
 
 
 def _has_snapshot(schema: Schema) -> bool:

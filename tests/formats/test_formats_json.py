@@ -102,6 +102,12 @@ def test_the_default_of_the_snapshot_field_can_be_switched_off() -> None:
     of_a_snapshot = keeping.serializer("t", envelope)({"source": {"snapshot": "true"}})
     assert of_a_snapshot == b'{"source":{"snapshot":"true"}}'
     assert keeping.serializer("t", SCHEMA)({"id": 1}) == b'{"id":1}'
+    # Wherever transforms have put it.
+    moved = struct("a.Row", [("o", struct("a.O", [("__source", envelope["fields"][0])])), ("n", schema("int32"))])
+    assert keeping.serializer("t", moved)({"o": {"__source": {"snapshot": "false"}}, "n": 1}) == (
+        b'{"o":{"__source":{"snapshot":null}},"n":1}'
+    )
+    assert keeping.serializer("t", moved)({"o": None, "n": 1}) == b'{"o":null,"n":1}'
     # A user's own column of that name.
     row = struct("a.Row", [("source", struct("a.UDT_u", [("x", schema("int32"))]))])
     assert keeping.serializer("t", row)({"source": {"x": 1}}) == b'{"source":{"x":1}}'

@@ -56,7 +56,12 @@ def test_keys_that_are_extracted_are_written_by_converters_of_single_values(conv
 
 
 def test_texts_of_structs_have_no_defaults_of_what_is_not_set() -> None:
-    transforms = ({}, {"transforms": "k", "transforms.k.type": "ExtractField$Value", "transforms.k.field": "source"})
+    transforms = (
+        {},
+        {"transforms": "k", "transforms.k.type": "ExtractField$Value", "transforms.k.field": "source"},
+        {"transforms": "k", "transforms.k.type": "HoistField$Value", "transforms.k.field": "o"},
+        {"transforms": "k", "transforms.k.type": "ScyllaExtractNewRecordState", "transforms.k.add.fields": "source"},
+    )
     (change,) = LOG.changes(LOG.row(2, 0, True, p=3, v="x"))
     for options in transforms:
         encoder = Encoder(output_options(**options, **{"value.converter": "StringConverter"}), clock=lambda: NOW_NS)
