@@ -17,8 +17,12 @@ from connector.errors import ConfigurationError, Problem
 from connector.values import NativeType
 from spark_jobs.model.definitions import TableDefinition, parse_definition
 
-_NAMES_AND_NOISE = re.compile(r"""(?P<name>"(?:[^"]|"")*")|'(?:[^']|'')*'|--[^\n]*|//[^\n]*|/\*.*?\*/""", re.DOTALL)
-"""What may hold anything: quoted names are kept, strings and comments are not needed."""
+_KEYS_ONLY = re.compile(r"'delta'\s*:\s*'keys'", re.IGNORECASE)
+_NAMES_AND_NOISE = re.compile(
+    rf"""(?P<kept>"(?:[^"]|"")*"|{_KEYS_ONLY.pattern})|'(?:[^']|'')*'|--[^\n]*|//[^\n]*|/\*.*?\*/""",
+    re.DOTALL | re.IGNORECASE,
+)
+"""What may hold anything: quoted names are kept, strings and comments are not needed, but of what a log lacks."""
 _CREATE = re.compile(r"\s*CREATE\s+(TYPE|TABLE|COLUMNFAMILY)\s+(?:IF\s+NOT\s+EXISTS\s+)?", re.IGNORECASE)
 _NAME = re.compile(r'\s*("(?:[^"]|"")*"|[A-Za-z0-9_]+)\s*')
 _ORDER = re.compile(r"CLUSTERING\s+ORDER\s+BY\s*\(", re.IGNORECASE)
@@ -62,8 +66,8 @@ def carried(definition: TableDefinition) -> tuple[TableDefinition, list[str]]:
 
 
 def _statements(text: str) -> list[str]:
-    """Statements without their strings and comments."""
-    plain = _NAMES_AND_NOISE.sub(lambda found: found["name"] or " ", text)
+    """Statements without comments, and without strings that tell nothing of records."""
+    plain = _NAMES_AND_NOISE.sub(lambda found: found["kept"] or " ", text)
     return _cut(plain, [at for at, char, _ in _depths(plain) if char == ";"])
 
 
@@ -129,6 +133,7 @@ def _table(keyspace: str, table: str, body: str, rest: str) -> dict[str, Any]:
         "version": "cql",
         "columns": list(columns.values()),
         "dropped": [],
+        "cdc": {"delta": "keys"} if _KEYS_ONLY.search(rest) else {},
     }
 
 

@@ -5,6 +5,7 @@ In: a session and the warehouse's folder. Out: a ``Sink``.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -23,6 +24,8 @@ from spark_jobs.sinks.delta_files import (
 )
 from spark_jobs.sinks.delta_published import RESERVED, DeltaPublisher, feedless
 from spark_jobs.sinks.sink import LostRaceError, TableFormat, retried
+
+log = logging.getLogger(__name__)
 
 _PROPERTIES = {
     "delta.checkpointInterval": "50",
@@ -97,7 +100,15 @@ class DeltaSink:
         retried(lambda: frame.write.format("delta").mode("append").save(self.path(table)), _is_conflict)
         self._appends[table] += 1
         if self._appends[table] % _FORGET_EVERY == 0:
+            self._forget(table)
+
+    def _forget(self, table: str) -> None:
+        """What was asked for is committed: an error here must not make it seem as if it were not. Delta's own cleaning
+        passes its errors over as well; what it leaves goes the next time."""
+        try:
             forget_commits(self.session, self.path(table), _COMMITS_KEPT_MS)
+        except Exception as error:
+            log.warning("%s: old commits stay in its log for now: %s", table, str(error).partition("\n")[0])
 
     def replace_buckets(self, table: str, frame: DataFrame) -> None:
         writer = frame.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "dynamic")
@@ -130,7 +141,7 @@ class DeltaSink:
         finally:
             self.session.conf.set(check, str(before))
         # A job that ends before it has appended so much leaves it to this.
-        forget_commits(self.session, self.path(table), _COMMITS_KEPT_MS)
+        self._forget(table)
 
     def sizes(self, table: str) -> Mapping[int, int]:
         part = "CAST(map_values(partitionValues)[0] AS int) AS part"

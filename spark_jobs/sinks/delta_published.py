@@ -91,6 +91,8 @@ class DeltaPublisher:
         self._seen: dict[str, int] = {}
         # What is merged is made once, by who asks for it: of tables that are being written.
         self.session.conf.set("spark.databricks.delta.merge.materializeSource", "none")
+        # Two commits each, four times a day: of a silent table they would push the one with the note out of the log.
+        self.session.conf.set("spark.databricks.delta.vacuum.logging.enabled", "false")
 
     def path(self, table: str) -> str:
         return f"{self.warehouse}/{table}"
@@ -138,7 +140,10 @@ class DeltaPublisher:
         }
         self._check_own(table)
         if self.schema(table) is None:
-            properties |= _keeping({}, self.retention_ms)
+            # What the session gives new tables is its users' choice as well.
+            names = {name: name.replace("delta.", _DEFAULTS, 1) for name in _VERSIONS}
+            given = {name: self.session.conf.get(default, None) for name, default in names.items()}
+            properties |= _keeping({name: text for name, text in given.items() if text}, self.retention_ms)
         defaults = {name.replace("delta.", _DEFAULTS, 1): value for name, value in properties.items()}
         if self.schema(table) is not None:
             there = properties_of(self.session, self.path(table))
@@ -206,18 +211,20 @@ class DeltaPublisher:
             raise LostRaceError(f"{table} was published by another job meanwhile")
 
     def overwrite(self, table: str, frame: DataFrame, note: Mapping[str, Any], turn: int) -> None:
-        self._write(table, frame, "overwrite", note, turn)
+        # Without a condition Delta takes it for a replacement, and the clustering away that its users have chosen.
+        self._write(table, frame, "overwrite", note, turn, replaceWhere="true")
 
     def stay(self, table: str, note: Mapping[str, Any], turn: int) -> None:
         there = self.schema(table)
         assert there is not None
         self._write(table, self.session.createDataFrame([], there), "append", note, turn)
 
-    def _write(self, table: str, frame: DataFrame, mode: str, note: Mapping[str, Any], turn: int) -> None:
+    def _write(self, table: str, frame: DataFrame, mode: str, note: Mapping[str, Any], turn: int, **more: str) -> None:
         note = with_seen(note, self._seen.get(table))
-        writer = frame.write.format("delta").mode(mode)
+        writer = frame.write.format("delta").mode(mode).options(**more)
         writer = writer.option("userMetadata", note_text(note)).option("txnAppId", NOTE)
-        writer.option("txnVersion", str(turn)).save(self.path(table))
+        writer = writer.option("txnVersion", str(turn))
+        retried(lambda: writer.save(self.path(table)), lambda error: "DELTA_CONCURRENT" in str(error))
         self._check_noted(table, note)
 
     def _check_noted(self, table: str, note: Mapping[str, Any]) -> None:

@@ -81,6 +81,7 @@ def plan_table(
     recreated = noted is not None and not same_table(_with_id(noted), current)
     going_on = None if recreated else noted
     check_output(current)
+    lacking = lacking or _without_values(versions, going_on, current)
     declared = settings.declared_types(table)
     if going_on is not None and settings.frozen(table):
         kept, more = frozen(table, going_on, versions, current, declared)
@@ -139,6 +140,22 @@ def _anew(
         lineage=older.lineage + 1,
         expiring=older.expiring,
     )
+
+
+def _without_values(versions: Sequence[TableDefinition], noted: Known | None, current: TableDefinition) -> str | None:
+    """What records lack that were made while the table's log had keys only, of which nobody has noted anything yet."""
+    seen = {version.text for version in noted.definitions} if noted else set[str]()
+    new = [each for each in versions if each.text not in seen and same_table(each, current)]
+    if any(_has_keys_only(each) for each in new):
+        return "records that were made with 'delta': 'keys' have no values"
+    return None
+
+
+def _has_keys_only(version: TableDefinition) -> bool:
+    """Whether its records lack what was written. Of a table that has nothing but a key they lack nothing."""
+    output = version.output
+    others = version.of_kind("static") + version.of_kind("regular")
+    return output.keys_only and not output.images and bool(others)
 
 
 def _with_id(noted: Known) -> TableDefinition:
@@ -272,7 +289,7 @@ def check_output(definition: TableDefinition) -> None:
                 "set cdc.include.after=full and postimage in the table, or use cdc.output.format=legacy"
             )
         return
-    if output.keys_only:
+    if _has_keys_only(definition):
         raise LandingError(
             f"{name}: its log has keys only ('delta': 'keys' in the table's cdc options), so that the records have no "
             "values; set 'delta': 'full', or both images and cdc.output.format=advanced, and backfill what was written"

@@ -39,11 +39,11 @@ CREATE TABLE IF NOT EXISTS ks.t (
     pk int, "Ck" timeuuid, ck2 text, s int STATIC, v map<text, frozen<addr>>, w decimal,
     PRIMARY KEY ((pk, w), "Ck", ck2)
 ) WITH CLUSTERING ORDER BY ("Ck" DESC, ck2 ASC)
-  AND comment = 'a;b, it''s at https://x.y/z -- not /* here "' AND cdc = {'enabled': 'true'};
+  AND comment = 'a;b, it''s at https://x.y/z -- not /* here " ''delta'': ''keys''' AND cdc = {'enabled': 'true'};
 CREATE TABLE ks.simple (id uuid PRIMARY KEY, n bigint /* and */, e timestamp TTL, "a--b),;" text // more
 );
 CREATE MATERIALIZED VIEW ks.mv AS SELECT id FROM ks.simple WHERE n > 5 PRIMARY KEY (id);
-CREATE TABLE ks.behind (id int PRIMARY KEY);
+CREATE TABLE ks.behind (id int PRIMARY KEY) WITH cdc = {'enabled': 'true', 'delta':'keys', 'ttl': '1'};
 CREATE INDEX x ON ks.t (s);
 """
 _JOB = {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
@@ -67,6 +67,7 @@ def test_cql_files_give_tables_with_keys_in_order(tmp_path: Path) -> None:
     assert simple == [("id", "uuid"), ("n", "bigint"), ("e", "timestamp"), ("a--b),;", "text")]
     assert list(found) == ["ks.t", "ks.simple", "ks.behind"]
     assert carried(table)[1] == ["v"]
+    assert [name for name, each in found.items() if each.output.keys_only] == ["ks.behind"]
 
 
 def test_what_cannot_be_read_in_cql_files_is_told(tmp_path: Path) -> None:
@@ -118,7 +119,16 @@ def test_of_keys_alone_nothing_lands_but_images() -> None:
     with pytest.raises(LandingError, match="its log has keys only"):
         plan_table(SETTINGS, TABLE, [_version(columns, cdc=keys)], None)
     plan_table(SETTINGS, TABLE, [_version(columns, cdc=keys, output={"format": "advanced", "after": "full"})], None)
-    plan_table(SETTINGS, TABLE, [_version(columns, cdc={"delta": "full"})], None)
+    plan_table(SETTINGS, TABLE, [_version("pk partition_key int; ck clustering int", cdc=keys)], None)
+    full = _version(columns, cdc={"delta": "full"})
+    first = plan_table(SETTINGS, TABLE, [full], None).known
+    assert first.incomplete is None
+    between = [full, _version(columns, cdc=keys, version="2"), _version(columns, cdc={"delta": "full"}, version="3")]
+    for noted in (None, first):
+        known = plan_table(SETTINGS, TABLE, between, noted).known
+        assert known.incomplete == "records that were made with 'delta': 'keys' have no values"
+        filled = replace(known, incomplete=None)
+        assert plan_table(SETTINGS, TABLE, between, filled).known.incomplete is None, "a backfill has completed it"
 
 
 def test_a_new_table_id_starts_anew_and_the_same_version_changes_nothing() -> None:

@@ -113,10 +113,15 @@ def test_published_rows_of_a_table_that_was_created_again_go_at_once(
         assert [tuple(row) for row in rows] == list(enumerate(values))
         if not lineage:
             publisher.session.sql(f"ALTER TABLE {relation} ALTER COLUMN v COMMENT 'ours'")
+            if sink == "delta":
+                publisher.session.sql(f"ALTER TABLE {relation} CLUSTER BY (pk)")
         if sink == "delta":
             commit = publisher.session.sql(f"DESCRIBE HISTORY {relation}").where("userMetadata IS NOT NULL").first()
             assert commit is not None and commit["operation"] == ("MERGE" if values == "ba" else "WRITE")
     assert publisher.session.table(relation).schema["v"].metadata == {"comment": "ours"}
+    if sink == "delta":
+        detail = publisher.session.sql(f"DESCRIBE DETAIL {relation}").first()
+        assert detail is not None and detail["clusteringColumns"] == ["pk"]
 
 
 @pytest.mark.kafka
