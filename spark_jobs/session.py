@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession as SparkSession  # of `start_session`, for who names what it returns
 
 from connector.config import is_secret_name
 from connector.errors import ConfigurationError, LandingError

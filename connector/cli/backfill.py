@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from connector.cli.land import with_jars
-from connector.cli.narration import Narration
+from connector.cli.narrated_spark import narrated_spark
 from connector.cli.output import Output
 from connector.cli.source_options import add_source_arguments, chosen_tables, source_of
 
@@ -29,18 +29,13 @@ class Backfill:
     def run(self, args: argparse.Namespace, output: Output) -> int:
         from spark_jobs.config import load_settings
         from spark_jobs.jobs import backfill, refuse_lists
-        from spark_jobs.session import needing_spark, start_session, tasks_done
 
         settings = with_jars(load_settings(args.config))
         source, tables = source_of(args, settings), chosen_tables(args, settings)
         if args.lists != "skip":
             refuse_lists(settings, source.access, tables)
-        with Narration(output) as narration:
-            narration.say("Starting Spark …")
-            session = start_session(settings.session_config())
-            narration.details = lambda: tasks_done(session)
-            with needing_spark(session):
-                done = backfill(session, settings, source.access, tables, args.lists == "skip", narration.say)
+        with narrated_spark(output, settings) as (session, narration):
+            done = backfill(session, settings, source.access, tables, args.lists == "skip", narration.say)
         output.result(
             {"tables": {filled.table: filled.as_json() for filled in done}}, "\n".join(filled.text() for filled in done)
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from connector.cli.land import with_jars
-from connector.cli.narration import Narration
+from connector.cli.narrated_spark import narrated_spark
 from connector.cli.output import Output
 
 
@@ -22,15 +22,10 @@ class Maintain:
     def run(self, args: argparse.Namespace, output: Output) -> int:
         from spark_jobs.config import load_settings
         from spark_jobs.jobs import maintain
-        from spark_jobs.session import needing_spark, start_session, tasks_done
 
         settings = with_jars(load_settings(args.config))
-        with Narration(output) as narration:
-            narration.say("Starting Spark …")
-            session = start_session(settings.session_config())
-            narration.details = lambda: tasks_done(session)
-            with needing_spark(session):
-                done = maintain(session, settings, args.dry_run, narration.say)
+        with narrated_spark(output, settings) as (session, narration):
+            done = maintain(session, settings, args.dry_run, narration.say)
         text = "\n".join(upkeep.text() for upkeep in done)
         output.result(
             {"dry_run": args.dry_run, "tables": [upkeep.as_json() for upkeep in done]},

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 from connector.cli.land import with_jars
-from connector.cli.narration import Narration
+from connector.cli.narrated_spark import narrated_spark
 from connector.cli.numbers import count, positive
 from connector.cli.output import Output
 from connector.cli.source_options import add_source_arguments, chosen_tables, source_of
@@ -35,19 +35,14 @@ class Verify:
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
         from spark_jobs.config import load_settings
-        from spark_jobs.session import needing_spark, start_session, tasks_done
         from spark_jobs.verify import Limits, as_json, as_text, total, verify
 
         settings = with_jars(load_settings(args.config))
         source, tables = source_of(args, settings), chosen_tables(args, settings)
         limits = Limits(args.rounds, args.wait, source.confidence_ms, args.limit)
-        with Narration(output) as narration:
-            narration.say("Starting Spark …")
-            session = start_session(settings.session_config())
-            narration.details = lambda: tasks_done(session)
+        with narrated_spark(output, settings) as (session, narration):
             narration.say("Comparing with the source …")
-            with needing_spark(session):
-                verdicts = verify(session, settings, source.access, tables, limits, narration.say)
+            verdicts = verify(session, settings, source.access, tables, limits, narration.say)
         output.result(as_json(verdicts), as_text(verdicts))
         return 1 if total(verdicts) else 0
 

@@ -29,10 +29,7 @@ from confluent_kafka.admin import AdminClient
 from connector.delivery.clients import READ_COMMITTED, KafkaClients
 from connector.delivery.committed_words import Words, committed_words, time_of_word
 from connector.delivery.failures import translated
-from connector.delivery.records import (
-    commit_name,
-    owner_of,
-)
+from connector.delivery.records import commit_name, owner_of
 from connector.delivery.second_end import SecondEnd
 from connector.delivery.standing import (
     PATIENCE_SECONDS,
@@ -213,12 +210,7 @@ def _lost_in_slots(where: Field, found: _Found) -> dict[str, list[Message]]:
     return lost
 
 
-def _may_end(
-    where: Field,
-    unseen: Unseen,
-    owners: Collection[str],
-    found: _Found,
-) -> bool:
+def _may_end(where: Field, unseen: Unseen, owners: Collection[str], found: _Found) -> bool:
     """Whether what stands in front may still be ended by others, or be committed again later. What these owners left
     may be behind it: nothing is written there meanwhile, and it is looked at again. Nor ever, while it stands, where it
     may be what the writer himself has left: his next marker would speak for it as well."""

@@ -50,6 +50,7 @@ from connector.source import (
     loose_datacenter,
 )
 from connector.table_name import TableName
+from connector.topology import MAX_TOKEN
 from connector.worker.objections import TABLES, altered, objections, without_cdc
 from connector.worker.refused_logins import login_attempts
 from connector.worker.settings import kafka_clients, topic_specs
@@ -65,7 +66,7 @@ FIRST_PAUSE = 0.5
 # twice: of a Kafka that answers byte by byte they add up to three quarters of a minute.
 KAFKA_SECONDS = 20.0
 # A range that costs nothing to read.
-LAST_TOKEN = (2**63 - 2, 2**63 - 1)
+LAST_TOKEN = (MAX_TOKEN - 1, MAX_TOKEN)
 
 
 @dataclass(slots=True)

@@ -11,19 +11,10 @@ from dataclasses import dataclass, replace
 
 from connector.errors import LandingError
 from connector.table_name import TableName
-from connector.values import (
-    CqlType,
-    NativeType,
-)
+from connector.values import CqlType, NativeType
 from spark_jobs.config import Settings
 from spark_jobs.fold import check_names
-from spark_jobs.model import (
-    TableDefinition,
-    has_fields,
-    immovable,
-    moved,
-    same_table,
-)
+from spark_jobs.model import TableDefinition, has_fields, immovable, moved, same_table
 from spark_jobs.tables.frozen_columns import frozen
 from spark_jobs.tables.landed_table import Restored, same_versions
 from spark_jobs.tables.notes import Known, Offsets, together

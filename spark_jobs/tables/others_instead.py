@@ -24,8 +24,11 @@ def others_instead(
     """The rows of ``fresh``, which are kept as long as the stack is; None where they are many, or some are in the
     table as they are."""
     rows = stack.enter_context(checkpointed(session.sql(fresh).limit(_FEW + 1)))
-    if not (count := rows.count()) or count > _FEW:
-        return None if count else rows
+    count = rows.count()
+    if count > _FEW:
+        return None
+    if not count:
+        return rows
     name = f"scylla_cdc_instead_{uuid.uuid4().hex}"
     rows.createOrReplaceTempView(name)
     stack.callback(session.catalog.dropTempView, name)
