@@ -139,13 +139,14 @@ class DeltaPublisher:
             _INDEXED: str(indexed),
         }
         self._check_own(table)
-        if self.schema(table) is None:
+        is_there = self.schema(table) is not None
+        if not is_there:
             # What the session gives new tables is its users' choice as well.
             names = {name: name.replace("delta.", _DEFAULTS, 1) for name in _VERSIONS}
             given = {name: self.session.conf.get(default, None) for name, default in names.items()}
             properties |= _keeping({name: text for name, text in given.items() if text}, self.retention_ms)
         defaults = {name.replace("delta.", _DEFAULTS, 1): value for name, value in properties.items()}
-        if self.schema(table) is not None:
+        if is_there:
             there = properties_of(self.session, self.path(table))
             if {**there, **properties}.get(_MAPPING, "none") != "none":
                 # Delta refuses to take columns away, or to make them others, where names are mapped and there is a
@@ -201,7 +202,7 @@ class DeltaPublisher:
         frame.createOrReplaceTempView("scylla_cdc_published")
         text = merge_text(self.relation(table), "scylla_cdc_published", on, columns, gone)
         try:
-            merged = retried(lambda: self.session.sql(text), lambda error: "DELTA_CONCURRENT" in str(error))
+            merged = retried(lambda: self.session.sql(text), _is_conflict)
         finally:
             self.session.catalog.dropTempView("scylla_cdc_published")
             for name in settings:
@@ -224,7 +225,7 @@ class DeltaPublisher:
         writer = frame.write.format("delta").mode(mode).options(**more)
         writer = writer.option("userMetadata", note_text(note)).option("txnAppId", NOTE)
         writer = writer.option("txnVersion", str(turn))
-        retried(lambda: writer.save(self.path(table)), lambda error: "DELTA_CONCURRENT" in str(error))
+        retried(lambda: writer.save(self.path(table)), _is_conflict)
         self._check_noted(table, note)
 
     def _check_noted(self, table: str, note: Mapping[str, Any]) -> None:
@@ -285,10 +286,7 @@ class DeltaPublisher:
         settings = {"minFileSize": files.size // 2, "maxFileSize": files.size, "maxDeletedRowsRatio": _MOST_DELETED}
         for name, value in settings.items():
             self.session.conf.set(f"{optimize}.{name}", str(value))
-        retried(
-            lambda: self.session.sql(f"OPTIMIZE {self.relation(table)}{order}"),
-            lambda error: "DELTA_CONCURRENT" in str(error),
-        )
+        retried(lambda: self.session.sql(f"OPTIMIZE {self.relation(table)}{order}"), _is_conflict)
 
     def _files(self, table: str) -> _Files:
         found = data_files(self.session, self.path(table)).selectExpr(
@@ -314,6 +312,10 @@ class DeltaPublisher:
 def _noted(commit: Commit) -> Mapping[str, Any] | None:
     said = commit.said()
     return None if said is None else noted_in(said)
+
+
+def _is_conflict(error: Exception) -> bool:
+    return "DELTA_CONCURRENT" in str(error)
 
 
 def _keeping(there: Mapping[str, str], retention_ms: int | None) -> dict[str, str]:

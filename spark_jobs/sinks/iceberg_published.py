@@ -132,8 +132,7 @@ class IcebergPublisher:
                 self._create(table, rows)
             return
         if self._has_become(table, there, wanted, turn):
-            ordered = self._ordered(table, rows)
-            self._in_turn(table, note, turn, lambda branch: ordered.writeTo(branch).overwrite(F.lit(True)))
+            self._overwrite(table, rows, note, turn)
             return
 
         def made_anew() -> None:
@@ -217,13 +216,13 @@ class IcebergPublisher:
             self.session.catalog.dropTempView(_SOURCE)
 
     def overwrite(self, table: str, frame: DataFrame, note: Mapping[str, Any], turn: int) -> None:
-        ordered = self._ordered(table, frame.to(self.stored(frame.schema)))
-        seen = with_seen(note, self._seen.get(table))
-        self._in_turn(table, seen, turn, lambda branch: ordered.writeTo(branch).overwrite(F.lit(True)))
+        rows = frame.to(self.stored(frame.schema))
+        self._overwrite(table, rows, with_seen(note, self._seen.get(table)), turn)
 
-    def _ordered(self, table: str, rows: DataFrame) -> DataFrame:
+    def _overwrite(self, table: str, rows: DataFrame, note: Mapping[str, Any], turn: int) -> None:
         """With the columns where the table has them."""
-        return rows.select(*map(quoted, (self.schema(table) or rows.schema).names))
+        ordered = rows.select(*map(quoted, (self.schema(table) or rows.schema).names))
+        self._in_turn(table, note, turn, lambda branch: ordered.writeTo(branch).overwrite(F.lit(True)))
 
     def stay(self, table: str, note: Mapping[str, Any], turn: int) -> None:
         there = self.schema(table)
