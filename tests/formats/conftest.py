@@ -16,6 +16,7 @@ from connector.source.pages import RawPage
 from connector.source.settings import ConnectionSettings
 from connector.table_name import TableName
 from embedded.scylla.process import EmbeddedScylla
+from tests.servers.scylla import PATIENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,9 @@ class CdcServer:
 @pytest.fixture(scope="session")
 def cdc_server() -> Iterator[CdcServer]:
     with EmbeddedScylla(ring_delay=0) as scylla:
-        cluster = Cluster([scylla.host], port=scylla.port, schema_metadata_enabled=False, token_metadata_enabled=False)
+        cluster = Cluster(
+            [scylla.host], port=scylla.port, schema_metadata_enabled=False, token_metadata_enabled=False, **PATIENT
+        )
         connection = Connection(ConnectionSettings(((scylla.host, scylla.port),), consistency="ONE"))
         try:
             session = cluster.connect()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
@@ -25,6 +25,9 @@ from tests.servers.patience import until
 SYSTEM_STORE = "system"
 # A real server takes seconds for DDL: each change of the schema is agreed on by all nodes.
 REQUEST_SECONDS = 60
+# The driver gives a server 5 s to take its connection, and 2 s for each answer about the cluster: a busy machine needs
+# more for the double's.
+PATIENT: Final = {"connect_timeout": REQUEST_SECONDS, "control_connection_timeout": REQUEST_SECONDS}
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ class Scylla(ABC):
 
     def reached(self) -> dict[str, Any]:
         """What a driver needs to know to connect."""
-        found: dict[str, Any] = {"contact_points": list(self.points), "port": self.points[0][1]}
+        found: dict[str, Any] = {"contact_points": list(self.points), "port": self.points[0][1], **PATIENT}
         if self.login.user is not None:
             found["auth_provider"] = PlainTextAuthProvider(self.login.user, self.login.password or "")
         if (context := self.login.context()) is not None:
@@ -118,7 +121,6 @@ class Scylla(ABC):
             **({"row_factory": row_factory} if row_factory is not None else {}),
         }
         options.setdefault("protocol_version", 4)
-        options.setdefault("connect_timeout", 10)
         options.setdefault("max_schema_agreement_wait", REQUEST_SECONDS)
         options.setdefault("execution_profiles", {EXEC_PROFILE_DEFAULT: ExecutionProfile(**profile)})
         return Cluster(**{**self.reached(), **options})

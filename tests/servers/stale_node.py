@@ -11,6 +11,7 @@ from cassandra.policies import WhiteListRoundRobinPolicy
 
 from tests.servers.double import Double
 from tests.servers.patience import until
+from tests.servers.scylla import PATIENT
 
 
 class StaleNode:
@@ -49,7 +50,11 @@ def stale_node() -> Iterator[StaleNode]:
             policy = WhiteListRoundRobinPolicy([host])
             profile = ExecutionProfile(load_balancing_policy=policy, request_timeout=90)
             driver = Cluster(
-                [host], port=server.port, protocol_version=4, execution_profiles={EXEC_PROFILE_DEFAULT: profile}
+                [host],
+                port=server.port,
+                protocol_version=4,
+                execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+                **PATIENT,
             )
             stack.callback(driver.shutdown)
             session = driver.connect()

@@ -11,6 +11,7 @@ from cassandra.policies import DCAwareRoundRobinPolicy
 
 from connector.errors import EmbeddedError
 from embedded.scylla.process import EmbeddedScylla
+from tests.servers.scylla import PATIENT
 
 pytestmark = pytest.mark.scylla
 
@@ -25,7 +26,7 @@ def server() -> Iterator[EmbeddedScylla]:
 
 @pytest.fixture(scope="module")
 def session(server: EmbeddedScylla) -> Iterator[Session]:
-    cluster = Cluster([server.host], port=server.port)
+    cluster = Cluster([server.host], port=server.port, **PATIENT)
     yield cluster.connect()
     cluster.shutdown()
 
@@ -79,7 +80,8 @@ def test_tablets_are_where_the_keyspace_says(session: Session, replication: str,
 
 def test_a_driver_of_one_datacenter_asks_its_nodes_alone(server: EmbeddedScylla) -> None:
     profile = ExecutionProfile(load_balancing_policy=DCAwareRoundRobinPolicy("west"))
-    with Cluster([server.host], port=server.port, execution_profiles={EXEC_PROFILE_DEFAULT: profile}) as cluster:
+    profiles = {EXEC_PROFILE_DEFAULT: profile}
+    with Cluster([server.host], port=server.port, execution_profiles=profiles, **PATIENT) as cluster:
         driver = cluster.connect()
         asked = {driver.execute("SELECT data_center FROM system.local").one().data_center for _ in range(10)}
     assert asked == {"west"}

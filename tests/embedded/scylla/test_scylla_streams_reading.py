@@ -16,6 +16,7 @@ from cassandra.cluster import Cluster, Session
 from embedded.scylla.process import EmbeddedScylla
 from embedded.scylla.streams.ids import shard_of
 from embedded.scylla.tokens import MAX_TOKEN, cdc_token, murmur3_token
+from tests.servers.scylla import PATIENT
 
 pytestmark = [pytest.mark.scylla, pytest.mark.only_double("stream sets that change partly; clocks that jump")]
 UUID_EPOCH = 0x01B21DD213814000
@@ -24,7 +25,7 @@ WRITES = 300
 
 @contextmanager
 def session_of(server: EmbeddedScylla) -> Iterator[Session]:
-    cluster = Cluster([server.host], port=server.port, schema_metadata_enabled=False, protocol_version=4)
+    cluster = Cluster([server.host], port=server.port, schema_metadata_enabled=False, protocol_version=4, **PATIENT)
     try:
         yield cluster.connect()
     finally:

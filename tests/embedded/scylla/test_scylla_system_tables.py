@@ -14,6 +14,7 @@ from cassandra.cluster import Cluster, Session
 from embedded.scylla.process import EmbeddedScylla
 from embedded.scylla.tokens import MAX_TOKEN, MIN_TOKEN
 from embedded.scylla.versions import VERSIONS
+from tests.servers.scylla import PATIENT
 
 pytestmark = pytest.mark.scylla
 RECORDED = Path(__file__).parents[2] / "recordings" / "2026.1" / "answers-tablets.json"
@@ -41,7 +42,7 @@ def server() -> Iterator[EmbeddedScylla]:
 
 @pytest.fixture(scope="module")
 def session(server: EmbeddedScylla) -> Iterator[Session]:
-    cluster = Cluster([server.host], port=server.port)
+    cluster = Cluster([server.host], port=server.port, **PATIENT)
     yield cluster.connect()
     cluster.shutdown()
 
