@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from connector.delivery.clients import end_offsets
 from connector.delivery.failures import FORBIDDEN, describe, is_transient, translated
+from connector.delivery.replicas import brokers_there, less_than_usual, too_few, wanted
 from connector.errors import ConfigurationError, FatalDeliveryError, Problem, RetriableDeliveryError
 
 log = logging.getLogger(__name__)
@@ -47,12 +48,13 @@ _RETENTION = ("retention.ms", "retention.bytes")
 class TopicSpec:
     """One topic that the connector needs. ``partitions`` and ``replication`` of -1 leave it to the broker.
 
-    ``exact`` demands that many partitions of an existing topic at least; ``compacted`` None means "either".
+    ``replication`` None: nobody has said it, and what stands there is nowhere else (`connector/delivery/replicas.py`).
+    ``compacted`` None means "either".
     """
 
     name: str
     partitions: int = -1
-    replication: int = -1
+    replication: int | None = -1
     config: Mapping[str, str] = field(default_factory=dict)
     compacted: bool | None = None
     least_partitions: int = 1
@@ -187,7 +189,8 @@ def check_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> CheckedTopic
             "somebody ends it by hand; set CreateTime on it"
             for spec in present
             if (spec.keeps_all or spec.config.get(TIMESTAMPS) == "CreateTime") and facts[spec.name].stamped
-        ],
+        ]
+        + too_few(admin, {spec.name: spec.replication for spec in present if spec.compacted}),
     )
 
 
@@ -277,11 +280,12 @@ def _create(admin: AdminClient, specs: list[TopicSpec], *, pretend: bool = False
     """``pretend``: brokers say what stands against it, and create nothing."""
     if not specs:
         return []
+    brokers = brokers_there(admin)
     news = [
         NewTopic(
             spec.name,
             num_partitions=spec.partitions,
-            replication_factor=spec.replication,
+            replication_factor=wanted(spec.replication, brokers),
             config=dict(spec.config) | ({"cleanup.policy": "compact"} if spec.compacted else {}),
         )
         for spec in specs
@@ -294,7 +298,7 @@ def _create(admin: AdminClient, specs: list[TopicSpec], *, pretend: bool = False
         try:
             futures[spec.name].result(timeout=2 * CALL_SECONDS)
             if not pretend:
-                log.info("created topic %s", spec.name)
+                log.info("created topic %s%s", spec.name, less_than_usual(spec.replication, brokers))
         except KafkaException as caught:
             error: KafkaError = caught.args[0]
             if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
@@ -306,6 +310,9 @@ def _create(admin: AdminClient, specs: list[TopicSpec], *, pretend: bool = False
             if error.code() == KafkaError.TOPIC_EXCEPTION:
                 problems.append(_impossible(spec))
                 continue
+            if error.code() == KafkaError.INVALID_REPLICATION_FACTOR and spec.replication is None:
+                problems += _create(admin, [replace(spec, replication=-1)], pretend=pretend)
+                continue  # some take none but their own, or odd ones
             if pretend and error.code() not in _STANDS_AGAINST_IT:
                 continue  # it may be the question that a broker does not know
             problems.append(

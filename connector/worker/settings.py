@@ -105,7 +105,7 @@ def topic_specs(configuration: Configuration) -> list[TopicSpec]:
         )
     if output.schema_topic:
         specs.append(
-            TopicSpec(output.schema_topic, 1, compacted=True, config=_small({}), property="scylla.schema.topic")
+            TopicSpec(output.schema_topic, 1, None, _small({}), compacted=True, property="scylla.schema.topic")
         )
     if "sink" in connector.delivery.notifications and connector.delivery.notification_topic:
         specs.append(
@@ -177,7 +177,7 @@ def _storage(topic: StorageTopic, property_name: str, connector_topic: str | Non
     return TopicSpec(
         connector_topic or topic.name,
         topic.partitions,
-        -1 if topic.replication_factor is None else topic.replication_factor,
+        topic.replication_factor,
         _small(topic.config),
         compacted=True,
         property=property_name,

@@ -25,10 +25,12 @@ def leader(cluster: EmbeddedKafkaCluster, topic: str) -> int:
 
 
 def test_a_broker_is_killed_in_the_middle_of_a_transaction(unique: Callable[[str], str]) -> None:
-    with EmbeddedKafkaCluster() as cluster:
+    with EmbeddedKafkaCluster(properties={"default.replication.factor": "1"}) as cluster:
         world = World(cluster.bootstrap_servers, unique("group"), unique("offsets"), unique("data"))
-        specs = [TopicSpec(world.offsets, SLOTS, 3, compacted=True), TopicSpec(world.data, 1, 3)]
+        specs = [TopicSpec(world.offsets, SLOTS, None, compacted=True), TopicSpec(world.data, 1, 3)]
         ensure_topics(world.clients.admin(), specs)
+        offsets = world.clients.admin().list_topics(timeout=90).topics[world.offsets]
+        assert {len(partition.replicas) for partition in offsets.partitions.values()} == {3}
         membership, _ = world.member("a", session_timeout_ms=30_000)
         delivery = world.delivery(membership, "a")
         delivery.add(0, [OutgoingRecord(world.data, b"0", b"0")])
