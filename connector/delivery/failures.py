@@ -51,6 +51,10 @@ _CAUSES = {
         "this machine's clock differs from the broker's by more than the topic takes (message.timestamp.after.max.ms, "
         "an hour by default since Kafka 4.0, and message.timestamp.before.max.ms): set the clock right"
     ),
+    KafkaError.INVALID_TRANSACTION_TIMEOUT: (
+        "transaction.timeout.ms, 15000 unless the worker's file has another, is more than the brokers' "
+        "transaction.max.timeout.ms: lower the one, or raise the other"
+    ),
 }
 
 # Errors that say that two machines' clocks are not the same; which of them is wrong a third one tells.

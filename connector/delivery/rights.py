@@ -19,6 +19,9 @@ from connector.errors import DeliveryError, FatalDeliveryError
 # A right is looked at before anything else. Who needs longer than that has none to tell of, or is away.
 ANSWER_SECONDS = 5.0
 
+#: In a refusal of transactions that may last for longer than brokers allow.
+TOO_LONG = "INVALID_TRANSACTION_TIMEOUT"
+
 
 def group_refusal(clients: KafkaClients, group: str) -> str | None:
     """Why we may not be a member of it. Who does not answer refuses nothing."""

@@ -18,6 +18,7 @@ from typing import Protocol
 from connector.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
 from connector.config import Configuration, KeystoreError, of_deltas
 from connector.delivery import (
+    TOO_LONG,
     CheckedTopics,
     KafkaClients,
     check_topics,
@@ -403,7 +404,8 @@ def lacking_rights(configuration: Configuration) -> list[Problem]:
     if configuration.connector.delivery.exactly_once:
         # As those of workers begin.
         name, timeout = f"{configuration.client_name}-validate", configuration.worker.transaction_timeout_ms
-        refused["exactly.once.support"] = transaction_refusal(clients, name, timeout)
+        why = transaction_refusal(clients, name, timeout)
+        refused["transaction.timeout.ms" if why and TOO_LONG in why else "exactly.once.support"] = why
     return [Problem(name, why) for name, why in refused.items() if why is not None]
 
 

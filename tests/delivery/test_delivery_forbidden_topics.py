@@ -182,3 +182,8 @@ def what_is_refused_beside_topics(admin: AdminClient, login: dict[str, str]) -> 
     refused_meanwhile.close()
     refused = transaction_refusal(KafkaClients(login), "id", 86_400_000)
     assert refused is not None and "INVALID_TRANSACTION_TIMEOUT" in refused
+    (too_long,) = lacking_rights(
+        loaded({"name": "shop"}, {**java, "group.id": "ours", "transaction.timeout.ms": "86400000"})
+    )
+    assert too_long.property == "transaction.timeout.ms"
+    assert "more than the brokers' transaction.max.timeout.ms: lower the one, or raise the other" in too_long.problem
