@@ -24,6 +24,7 @@ from connector.source.connection import Connection
 from connector.source.lagging import OtherSchema, require_shown
 from connector.source.log_reader import ELSEWHERE_SECONDS
 from connector.source.pages import RawPage
+from connector.source.second_asking import take_time
 from connector.topology import MAX_TOKEN, MIN_TOKEN
 from connector.values import is_multi_cell
 
@@ -184,7 +185,10 @@ def _ask(connection: Connection, bind: Callable[[], object], state: bytes | None
         answer.set_exception(error)
         return answer
     connection.page_async(
-        statement, lambda page, after: answer.set_result((page, after, asked)), answer.set_exception, paging_state=state
+        take_time(statement),
+        lambda page, after: answer.set_result((page, after, asked)),
+        answer.set_exception,
+        paging_state=state,
     )
     return answer
 

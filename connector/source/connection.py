@@ -6,6 +6,7 @@ Every exception that leaves this module is one of ``connector.errors``.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import socket
 import threading
@@ -35,6 +36,7 @@ from connector.source.hosts_in_turn import HostsInTurn
 from connector.source.pages import RawPage, raw_protocol_handler, raw_rows
 from connector.source.persistent_cluster import PersistentCluster
 from connector.source.routing import HoldersFirst
+from connector.source.second_asking import AskAnother
 from connector.source.server_clock import ServerClock
 from connector.source.settings import ConnectionSettings
 
@@ -190,6 +192,8 @@ class Connection:
             try:
                 prepared = self.session.prepare(query)
             except Exception as error:
+                if isinstance(error, OperationTimedOut) and error.last_host is not None:
+                    self._policy.heard(None, [error.last_host])
                 raise translated(error, f"preparing {query}") from None
             prepared.consistency_level = getattr(ConsistencyLevel, level.upper())
             with self._lock:
@@ -218,7 +222,13 @@ class Connection:
             failed(translated(error, "sending a query"))
             return
 
+        answers = itertools.count()
+
         def arrived(page: RawPage | None) -> None:
+            # Each node that was asked may answer.
+            if next(answers):
+                return
+            self._heard(future)
             # The driver ignores what callbacks raise: the read would never end.
             try:
                 done(_EMPTY if page is None else replace(page, node=future.coordinator_host), future._paging_state)
@@ -228,6 +238,9 @@ class Connection:
                 failed(translated(error, "processing a page"))
 
         def refused(error: BaseException) -> None:
+            if next(answers):
+                return
+            self._heard(future)
             refusal = translated(error, f"reading from {self._asked(future, host)}")
             refusal.node = refusal.node or future.coordinator_host
             failed(refusal)
@@ -249,6 +262,7 @@ class Connection:
                 # The driver's ResultSet would try to iterate our page; the future holds what the row factory made.
                 future.result()
                 page = future._final_result
+                self._heard(future)
             except Exception as error:
                 raise translated(error, f"asking {self._asked(future, host)}") from None
             if isinstance(page, RawPage):
@@ -257,15 +271,28 @@ class Connection:
             if not state:
                 return rows
 
+    def _heard(self, future: Any) -> None:
+        """A question has its answer, or will have none: who was asked before and has said nothing is asked last."""
+        answered, asked = future.coordinator_host, future.attempted_hosts
+        self._policy.heard(answered, asked[: asked.index(answered)] if answered in asked else asked)
+
     def _asked(self, future: Any, host: Any) -> str:
         """Whom a question went to; of one that nobody took, whom it was meant for."""
         whom = host or getattr(future, "coordinator_host", None)
+        if whom is None and future is not None and future.attempted_hosts:
+            whom = future.attempted_hosts[0]
         return _shown(self.settings) if whom is None else bracketed(str(whom.endpoint))
 
     def query(
-        self, text: str, values: Sequence[Any] = (), consistency: str = "ONE", host: Any = None, fetch_size: int = 5_000
+        self,
+        text: str,
+        values: Sequence[Any] = (),
+        consistency: str = "ONE",
+        host: Any = None,
+        fetch_size: int = 5_000,
+        timeout: float | None = None,
     ) -> list[dict[str, Any]]:
-        return self.rows(self.statement(text, values, consistency, fetch_size), host=host)
+        return self.rows(self.statement(text, values, consistency, fetch_size), host=host, timeout=timeout)
 
     def require_an_answer(self) -> None:
         """Raise unless one of the nodes answers, whatever it says. Asks those first that the driver believes in."""
@@ -379,6 +406,7 @@ def _cluster(settings: ConnectionSettings) -> PersistentCluster:
         retry_policy=FallthroughRetryPolicy(),
         consistency_level=getattr(ConsistencyLevel, settings.consistency.upper()),
         request_timeout=settings.request_timeout,
+        speculative_execution_policy=AskAnother(),
         row_factory=raw_rows,
     )
     auth = PlainTextAuthProvider(settings.user, settings.password) if settings.user is not None else None
@@ -399,5 +427,8 @@ def _cluster(settings: ConnectionSettings) -> PersistentCluster:
         # on big clusters at every change of it. Who owns which token is what streams are routed by.
         schema_metadata_enabled=False,
         token_metadata_enabled=True,
+        # Each node is told of a statement when it is asked first: one that hangs would hold up each new one for 10 s,
+        # in the thread that owns all reads.
+        prepare_on_all_hosts=False,
         executor_threads=2,
     )

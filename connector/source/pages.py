@@ -32,6 +32,8 @@ from connector.changes import Scanner
 #   page; it hands `column_names` and `parsed_rows` to the row factory.
 # - `ResponseFuture._paging_state` is the page's own while callbacks run, `_final_result` what the row factory made. A
 #   future knows its callbacks until `clear_callbacks`, and the driver's timers know it until they would have rung.
+#   `attempted_hosts` are those that were asked, in their order, `coordinator_host` who answered. It calls its callbacks
+#   for each answer, where several nodes were asked.
 # - `BoundStatement.values` are the bytes that are sent; it takes attributes of ours (`stream_token`).
 # - `Metadata.token_map` (`ring`, `token_class`, `token_to_host_owner`), `Metadata._tablets.get_tablet_for_key`, and a
 #   tablet's `replicas` of (host id, shard).

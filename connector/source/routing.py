@@ -1,11 +1,13 @@
 """Which node is asked for a stream: one that holds it, so that the answer is not fetched from another node first.
 
-In: a policy that says which nodes may be asked, statements that name their stream, nodes to be avoided. Out: the same
-nodes, the holders first, who is avoided last; a holder that is down is not among them, and any other node will do.
+In: a policy that says which nodes may be asked, statements that name their stream, nodes to be avoided, as those that
+say nothing are. Out: the same nodes, the holders first, who is avoided last; a holder that is down is not among them,
+and any other node will do.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,6 +15,14 @@ from types import MappingProxyType
 from typing import Any
 
 from cassandra.policies import WrapperPolicy
+
+from connector.pauses import doubled
+from connector.source.failures import bracketed
+
+log = logging.getLogger(__name__)
+
+# How long a node is avoided that says nothing, if there are others, and at the most.
+AVOIDED_SECONDS, LONGEST_SECONDS = 30.0, 300.0
 
 
 def aim(statement: Any, token: int, keyspace: str, table: str) -> Any:
@@ -35,11 +45,30 @@ class HoldersFirst(WrapperPolicy):  # type: ignore[misc]
     trouble: Exception | None = None
     # Until when. Replaced as a whole: plans are made in any thread.
     _avoided: Mapping[Any, float] = MappingProxyType({})
+    # How often in a row each was avoided that said nothing.
+    _silences: Mapping[Any, int] = MappingProxyType({})
 
     def avoid(self, host: Any, seconds: float) -> None:
         now = time.monotonic()
         still = {each: until for each, until in self._avoided.items() if until > now}
         self._avoided = {**still, host: now + seconds}
+
+    def heard(self, answered: Any, silent: Collection[Any]) -> None:
+        """A node has answered, or none (None); those that were asked before it and said nothing are avoided, for longer
+        each time."""
+        now, silences = time.monotonic(), self._silences
+        for host in silent:
+            # Many questions that were put to it meet the same silence.
+            if self._avoided.get(host, now) <= now:
+                silences = {**silences, host: silences.get(host, 0) + 1}
+                pause = doubled(AVOIDED_SECONDS, silences[host], LONGEST_SECONDS)
+                self.avoid(host, pause)
+                node = bracketed(str(host.endpoint))
+                log.warning("%s takes queries and does not answer: for %.0f s it is asked last", node, pause)
+        # What comes late, while it is avoided, does not make it one that answers in time.
+        if answered in silences and self._avoided.get(answered, now) <= now:
+            silences = {host: count for host, count in silences.items() if host != answered}
+        self._silences = silences
 
     def populate(self, cluster: Any, hosts: Collection[Any]) -> None:
         self._metadata = cluster.metadata

@@ -27,6 +27,9 @@ CURRENT = 0
 #: So many tables share a question; servers refuse more than a hundred.
 AT_ONCE = 50
 
+#: A node that has not said within this time what it has in memory hangs: the next one is asked, as rows wait for it.
+PATIENCE_SECONDS = 5.0
+
 #: In place of a log's id: the sets of all tables that have none of their own.
 CLUSTER = "cluster"
 
@@ -226,6 +229,7 @@ def _times(group: Sequence[TabletStreams]) -> dict[TabletStreams, Listed]:
         f"SELECT table_name, timestamp FROM system.cdc_timestamps WHERE keyspace_name = ? AND table_name {tables}",
         [first.keyspace, *found],
         host=first._host,
+        timeout=PATIENCE_SECONDS,
     )
     for row in rows:
         found[row["table_name"]].append(_ms(row["timestamp"]))
@@ -240,6 +244,7 @@ def _log_ids(group: Sequence[TabletStreams]) -> dict[TabletStreams, str]:
         f"SELECT table_name, id FROM system_schema.tables WHERE keyspace_name = ? AND table_name IN ({places})",
         [first.keyspace, *logs],
         host=first._host,
+        timeout=PATIENCE_SECONDS,
     )
     ids = {logs[row["table_name"]]: str(row["id"]) for row in rows}
     return {each: ids.get(each, "") for each in group}

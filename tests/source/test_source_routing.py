@@ -13,10 +13,12 @@ from cassandra.metadata import Metadata, Murmur3Token, TokenMap
 from cassandra.policies import RoundRobinPolicy
 from cassandra.tablets import Tablet
 
-from connector.errors import RetriableSourceError
+from connector.errors import RetriableSourceError, SourceError
+from connector.source import routing, second_asking
 from connector.source.connection import Connection
 from connector.source.log_reader import ELSEWHERE_SECONDS, LogReader, LogTable, PageRead, ReadEvent, ReadRequest
 from connector.source.routing import HoldersFirst, aim
+from connector.source.second_asking import AskAnother, take_time
 from connector.source.settings import ConnectionSettings
 from connector.topology.streams import token_of
 from embedded.scylla.admin_client import AdminClient
@@ -193,3 +195,99 @@ def test_streams_that_ended_are_not_remembered_as_those_that_failed() -> None:
         reader.pump()
         reader._running.clear()
     assert len(reader._elsewhere) == 10
+
+
+@pytest.mark.scylla
+@pytest.mark.only_double("a node that takes queries and does not answer them")
+def test_a_node_that_says_nothing_holds_up_no_read_and_is_asked_last(
+    three_nodes: Double, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(second_asking, "SILENT_SECONDS", 0.2)
+    opened = Connection(ConnectionSettings((address(three_nodes.address),), request_timeout=5))
+    opened.open()
+    streams = streams_of(three_nodes.admin)
+    fault = three_nodes.admin.add_fault("silence", table="ks.t_scylla_cdc_log", opcode="EXECUTE", node=1)
+    try:
+        assert read(opened, streams) == 0
+        put_to_it = three_nodes.admin.fault(fault)["fired"]
+        assert put_to_it > 0
+        assert "takes queries and does not answer: for 30 s it is asked last" in caplog.text
+        assert read(opened, streams) == 0
+        assert three_nodes.admin.fault(fault)["fired"] == put_to_it
+    finally:
+        opened.close()
+        three_nodes.admin.clear_faults()
+
+
+@pytest.mark.scylla
+@pytest.mark.only_double("nodes that take queries and do not answer them")
+def test_who_did_not_answer_is_named(three_nodes: Double) -> None:
+    opened = Connection(ConnectionSettings((address(three_nodes.address),), request_timeout=0.3))
+    opened.open()
+    silent = next(host for host in opened.hosts() if str(host.endpoint) != three_nodes.address)
+    three_nodes.admin.add_fault("silence", table="ks.t_scylla_cdc_log", opcode="EXECUTE")
+    told: list[SourceError] = []
+    try:
+        statement = opened.statement("SELECT * FROM ks.t_scylla_cdc_log", ())
+        for host in opened.hosts():
+            if host is not silent:
+                opened.avoid(host, 60)
+        opened.page_async(statement, lambda page, state: None, told.append)
+        until(lambda: told, 30, "the query's end")
+        assert str(told[0]).startswith(f"reading from {silent.endpoint}: OperationTimedOut")
+    finally:
+        opened.close()
+        three_nodes.admin.clear_faults()
+
+
+@pytest.mark.scylla
+@pytest.mark.only_double("which node was asked is told by the admin interface")
+def test_a_statement_is_prepared_where_it_is_asked_and_not_where_nothing_is_said(
+    three_nodes: Double, connection: Connection
+) -> None:
+    for host in connection.hosts()[1:]:
+        connection.avoid(host, 60)
+    prepared = three_nodes.admin.add_fault("delay", opcode="PREPARE", skip=1 << 30)
+    for column in ("pk", "ck", "v"):
+        assert connection.statement(f"SELECT {column} FROM ks.t", ())
+    assert three_nodes.admin.fault(prepared)["seen"] == 3
+
+
+def test_a_node_that_goes_on_saying_nothing_is_avoided_for_longer_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(routing.time, "monotonic", lambda: now)
+    a, b = nodes = hosts("a:1", "b:1")
+    tried = policy(Metadata(), nodes)
+
+    def avoided() -> bool:
+        return {next(tried.make_query_plan(None, None)).host_id for _ in range(4)} == {"b:1"}
+
+    for pause in (30, 60, 120, 240, 300, 300):
+        tried.heard(b, [a])
+        tried.heard(b, [a, a])
+        tried.heard(a, [])  # late
+        now += pause - 1
+        assert avoided()
+        now += 1
+        assert not avoided()
+    tried.heard(a, [])
+    tried.heard(b, [a])
+    now += 30
+    assert not avoided(), "it had answered in time"
+
+
+def test_what_is_asked_twice_has_a_bound() -> None:
+    now = 0.0
+    asking = AskAnother(lambda: now)
+
+    def others(statement: Any = None, silent: int = 9) -> list[float]:
+        plan = asking.new_plan(None, statement)
+        return [plan.next_execution(None) for _ in range(silent)][:3]
+
+    assert others() == [second_asking.SILENT_SECONDS] * 2 + [-1]
+    assert others(take_time(SimpleNamespace()))[0] == second_asking.SILENT_SECONDS_OF_ROWS
+    for _ in range(100):
+        others()
+    assert others() == [-1, -1, -1]
+    now += 100
+    assert others(silent=1) == [second_asking.SILENT_SECONDS]
