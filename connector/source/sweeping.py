@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from connector.errors import SourceError
 from connector.pauses import doubled
+from connector.source.failures import ReadTimedOut
 from connector.source.log_reader import LogReader, PageRead, ReadEvent, ReadFailed, SweepRequest
 from connector.source.settings import ReadingSettings
 from connector.source.tables import Tables
@@ -51,6 +52,11 @@ SIDE_BY_SIDE = 8
 # After a dear sweep the table's groups are read one by one for so long, after the next one for twice as long, up to:
 PAUSE_SECONDS = 60.0
 LONGEST_PAUSE = 3_600.0
+
+# A sweep that was refused (a node ended, a replica is away, there is too much to do) says nothing of what sweeps cost:
+# while groups are read one by one, the cluster is asked a hundred times as much, and that just then.
+REFUSED_SECONDS = 2.0
+LONGEST_REFUSED = 60.0
 
 
 @dataclass(slots=True)
@@ -87,6 +93,7 @@ class Sweeping:
         self._waiting: deque[Sweep] = deque()
         self._beside: dict[Sweep, _Active] = {}
         self._dear: Counter[TableName] = Counter()
+        self._refused: Counter[TableName] = Counter()
         # Those whose last sweep was slow.
         self._slow: set[TableName] = set()
         self._again: dict[TableName, float] = {}
@@ -179,11 +186,12 @@ class Sweeping:
         self._planner.swept(active.sweep, active.found, narrowest)
         self.swept += 1
         table, took = active.sweep.table, self._clock() - active.began
+        self._refused.pop(table, None)
         slow = took > max(DEAR_SECONDS, self.every_ms / 4000)
         # A look at one group that takes longer than the sweep, or fails, speaks for the sweep.
         dearer = active.alone is not None and took * SIDE_BY_SIDE > active.alone * active.sweep.groups
         if active.pages > DEAR_PAGES or (slow and dearer):
-            self._rest(table, f"a sweep of its log took {took:.1f} s and {active.pages} pages")
+            self._dearer(table, f"a sweep of its log took {took:.1f} s and {active.pages} pages")
         elif slow:
             self._slow.add(table)
         else:
@@ -193,12 +201,19 @@ class Sweeping:
     def _failed(self, active: _Active, error: SourceError) -> None:
         self._drop(active.sweep)
         self._planner.unswept(active.sweep)
-        self._rest(active.sweep.table, f"its log could not be swept: {error}")
+        table, why = active.sweep.table, f"its log could not be swept: {error}"
+        if isinstance(error, ReadTimedOut):
+            self._dearer(table, why)
+        else:
+            self._refused[table] += 1
+            self._rest(table, why, doubled(REFUSED_SECONDS, self._refused[table], LONGEST_REFUSED))
 
-    def _rest(self, table: TableName, why: str) -> None:
-        self._slow.discard(table)
+    def _dearer(self, table: TableName, why: str) -> None:
         self._dear[table] += 1
-        pause = doubled(PAUSE_SECONDS, self._dear[table], LONGEST_PAUSE)
+        self._rest(table, why, doubled(PAUSE_SECONDS, self._dear[table], LONGEST_PAUSE))
+
+    def _rest(self, table: TableName, why: str, pause: float) -> None:
+        self._slow.discard(table)
         self._again[table] = self._clock() + pause
         log.info("%s: %s; all of its streams are read one by one for %.0f s", table, why, pause)
 

@@ -10,6 +10,7 @@ import pytest
 from cassandra.cqltypes import BytesType, TimeUUIDType
 
 from connector.errors import RetriableSourceError
+from connector.source.failures import ReadTimedOut
 from connector.source.log_reader import LogReader, LogTable, PageRead, ReadEvent, ReadFailed, SweepRequest
 from connector.source.pages import RawPage
 from connector.source.settings import ReadingSettings
@@ -95,7 +96,7 @@ def test_a_sweep_that_breaks_off_is_not_tried_again_for_a_while_and_all_groups_a
     assert swept.awake == 0
     for pause in (PAUSE_SECONDS, 2 * PAUSE_SECONDS):
         swept.later(2.0)
-        swept.tell(ReadFailed(swept.log.submitted[0], RetriableSourceError("it timed out"), 0))
+        swept.tell(ReadFailed(swept.log.submitted[0], ReadTimedOut("it timed out"), 0))
         assert swept.awake == 4
         assert set(swept.one.reads()) == set(STREAMS)
         swept.one.planner.aborted()
@@ -106,6 +107,30 @@ def test_a_sweep_that_breaks_off_is_not_tried_again_for_a_while_and_all_groups_a
     swept.later(2.0)
     swept.answer()
     assert swept.awake == 0
+
+
+def test_a_sweep_that_is_refused_says_nothing_of_its_price_and_is_soon_tried_again() -> None:
+    swept = Swept()
+    swept.sweeping.pump(swept.one.now)
+    swept.answer()
+    for pause in (2, 4, 8, 16, 32, 60, 60):
+        swept.later(2.0)
+        swept.tell(ReadFailed(swept.log.submitted[0], RetriableSourceError("Unavailable"), 0))
+        assert set(swept.one.reads()) == set(STREAMS), "others may be answered"
+        swept.one.planner.aborted()
+        swept.later(pause - 0.5)
+        assert not swept.log.submitted
+        swept.one.reads()
+        swept.one.planner.aborted()
+        swept.later(0.5)
+        assert swept.log.submitted
+    swept.answer()
+    swept.later(2.0)
+    swept.tell(ReadFailed(swept.log.submitted[0], RetriableSourceError("Unavailable"), 0))
+    swept.one.reads()
+    swept.one.planner.aborted()
+    swept.later(2.0)
+    assert swept.log.submitted
 
 
 def test_a_dear_sweep_counts_and_is_not_tried_again_for_a_while() -> None:
