@@ -59,6 +59,8 @@ class Child:
     ending_since: float | None = None
     #: What it is told, in order; None behind the last.
     words: queue.Queue[bytes | None] = field(default_factory=queue.Queue)
+    #: Who hands on what it says: to its last word, however long ago it has ended.
+    listener: threading.Thread | None = None
 
     @property
     def starting(self) -> bool:
@@ -75,6 +77,11 @@ class Child:
 
     def say_no_more(self) -> None:
         self.words.put(None)
+
+    @property
+    def is_heard_out(self) -> bool:
+        """All that it ever said was handed on."""
+        return self.listener is None or not self.listener.is_alive()
 
     @property
     def pid(self) -> int:
@@ -98,7 +105,10 @@ def started(
     )
     child.words.put(pickle.dumps(replace(order, who=who)))
     threading.Thread(target=_tell, args=(child,), daemon=True, name=f"words for worker {order.index}").start()
-    threading.Thread(target=listen, args=(child, put), daemon=True).start()
+    child.listener = threading.Thread(
+        target=listen, args=(child, put), daemon=True, name=f"words of worker {order.index}"
+    )
+    child.listener.start()
     log.info("worker %d started, pid %d", order.index, process.pid)
     return child
 

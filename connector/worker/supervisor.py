@@ -54,6 +54,10 @@ STARTING_SECONDS = 60.0
 WELL_SECONDS = 60.0
 # Who ends in order says nothing more, and is cut off by itself after eight seconds.
 ENDING_SECONDS = 15.0
+# Of one that has ended, for what it said before: a report of thousands of tables takes a while to be read, longer where
+# others want the processor. Who inherited its output may keep that open, and says nothing of why it has ended.
+LAST_WORDS_SECONDS = 5.0
+LAST_WORDS_LOOK_SECONDS = 0.02
 
 REPORTS = Purpose(
     "reports",
@@ -387,13 +391,16 @@ class Supervisor(Service):
                 child.process.terminate()
 
     def _drain(self, child: Child) -> None:
-        """Reports that a dead worker left behind; its last words among them."""
-        deadline = time.monotonic() + 1.0
+        """Reports that a dead worker left behind; its last words among them, which say why."""
+        deadline = time.monotonic() + LAST_WORDS_SECONDS
         while time.monotonic() < deadline:
+            said_all = child.is_heard_out
             try:
-                origin, message = self._messages.get(timeout=0.05)
+                origin, message = self._messages.get(timeout=0.0 if said_all else LAST_WORDS_LOOK_SECONDS)
             except queue.Empty:
-                return
+                if said_all:
+                    return
+                continue
             self._take(origin, message)
 
     def _nothing_left(self) -> bool:

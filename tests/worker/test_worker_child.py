@@ -8,8 +8,12 @@ import threading
 import zlib
 from typing import Any
 
+import pytest
+
+from connector.worker import child as worker_child
 from connector.worker.child import MOST_QUESTIONS, Child, instruct, started
 from connector.worker.instructions import ReadTables, TellStreams
+from connector.worker.messages import Message, from_line
 from connector.worker.order import WorkerOrder
 from connector.worker.supervisor import Supervisor
 from tests.config.files import loaded
@@ -18,6 +22,11 @@ from tests.servers.patience import patience, until
 # More than a pipe holds.
 TABLES = ",".join(f"shop.{'t' * 40}{number}" for number in range(2_000))
 DEAF = "import threading; print('{}', flush=True); threading.Event().wait()"
+LAST_WORDS = """
+import json, sys
+print(json.dumps({"event": "end", "cause": "FatalDeliveryError: no rights"}), flush=True)
+sys.exit(1)
+"""
 HEEDFUL = """
 import pickle, sys
 tables = pickle.load(sys.stdin.buffer).configuration.connector.reading.tables
@@ -62,6 +71,39 @@ def test_one_that_listens_is_told_all_and_ends_with_its_input() -> None:
         instruct(child, TellStreams("a.b"))
     child.say_no_more()
     assert child.process.wait(60 * patience()) == 34
+
+
+class Messages(queue.Queue[Any]):
+    """Knows when somebody has looked in vain."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked = threading.Event()
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        try:
+            return super().get(block, timeout)
+        except queue.Empty:
+            self.looked.set()
+            raise
+
+
+def test_its_last_words_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report of thousands of tables in front of them takes longer to be read than the process to be gone."""
+    order, messages = WorkerOrder(loaded(), 0), Messages()
+
+    def late(line: bytes) -> Message:
+        assert messages.looked.wait(60 * patience())
+        return from_line(line)
+
+    monkeypatch.setattr(worker_child, "from_line", late)
+    supervisor = Supervisor([sys.executable, "-c", LAST_WORDS], [order])
+    supervisor._messages = messages
+    supervisor._start(order)
+    [child] = supervisor.children.values()
+    assert child.process.wait(60 * patience()) == 1
+    assert supervisor._ended(child, 1) is None
+    assert child.cause == "FatalDeliveryError: no rights"
 
 
 def test_what_it_is_called_is_known_before_it_says_anything() -> None:
