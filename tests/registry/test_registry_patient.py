@@ -8,6 +8,7 @@ import pytest
 
 from connector.config import RegistryConfig
 from connector.errors import FatalDeliveryError, LoginRefused, RetriableDeliveryError
+from connector.registry import patient
 from connector.registry.client import SchemaRegistry
 from connector.registry.patient import PatientRegistry
 from tests.servers.patience import until
@@ -31,10 +32,20 @@ class Registry(SchemaRegistry):
         return 7
 
 
-def test_a_slow_answer_for_one_subject_delays_no_other() -> None:
+@pytest.fixture(autouse=True)
+def _a_quick_answer_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that asks gets no processor for a while, where others want it."""
+    monkeypatch.setattr(patient, "PATIENCE_SECONDS", 90.0)
+
+
+def test_a_slow_answer_for_one_subject_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     answers, asked = threading.Event(), list[str]()
     registry = PatientRegistry(lambda: Registry(answers, asked))
-    for _ in range(3):
+    with monkeypatch.context() as short:
+        short.setattr(patient, "PATIENCE_SECONDS", 0.1)
+        with pytest.raises(RetriableDeliveryError, match=r"registry:8081 has not answered for subject slow yet"):
+            registry.id_for("slow", "{}")
+    for _ in range(2):
         with pytest.raises(RetriableDeliveryError, match=r"registry:8081 has not answered for subject slow yet"):
             registry.id_for("slow", "{}")
     assert registry.id_for("quick", "{}") == registry.id_for("quick", "{}") == 7

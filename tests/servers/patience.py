@@ -7,13 +7,17 @@ and splits in its own time, and while more processes want the machine than it ha
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 _POLL_SECONDS = 0.05
 _SELDOM_SECONDS = 0.3
+# What a container may use of its machine's processors: microseconds in each so many, or `max`.
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 Answer = TypeVar("Answer")
 
@@ -30,7 +34,16 @@ def crowd() -> float:
     """
     with open("/proc/loadavg") as file:
         minute, _, _, now, *_ = file.read().split()
-    return max(1.0, max(float(minute), float(now.partition("/")[0])) / (os.cpu_count() or 1))
+    return max(1.0, max(float(minute), float(now.partition("/")[0])) / cores())
+
+
+def cores() -> float:
+    """How many of the machine's are ours: tests that run in a container, or on some cores, have fewer than it has."""
+    ours = float(len(os.sched_getaffinity(0)))
+    with contextlib.suppress(OSError, ValueError):
+        quota, period = _QUOTA.read_text().split()
+        ours = min(ours, int(quota) / int(period))
+    return ours
 
 
 def until(

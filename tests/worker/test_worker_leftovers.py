@@ -18,6 +18,7 @@ from connector.config import RegistryConfig
 from connector.delivery import KafkaClients, LastingTopic, lasting_topic, topics
 from connector.delivery.bounded import bounded
 from connector.errors import FatalDeliveryError, RetriableDeliveryError
+from connector.registry import patient
 from connector.registry.client import SchemaRegistry
 from connector.registry.patient import PatientRegistry
 from connector.source import Background
@@ -65,7 +66,9 @@ def test_a_call_that_failed_keeps_nothing_that_it_had_at_hand(asked: Callable[[C
     until(lambda: left() is None, what="the end of what it had")
 
 
-def test_a_question_to_a_registry_that_failed_keeps_nothing() -> None:
+def test_a_question_to_a_registry_that_failed_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patient, "PATIENCE_SECONDS", 90.0)
+
     class Registry(SchemaRegistry):
         def id_for(self, subject: str, schema_json: str) -> int:
             raise FatalDeliveryError("incompatible")
@@ -77,10 +80,10 @@ def test_a_question_to_a_registry_that_failed_keeps_nothing() -> None:
         made.append(weakref.ref(registry))
         return registry
 
-    patient = PatientRegistry(make)
+    asking = PatientRegistry(make)
     for _ in range(3):
         with pytest.raises(FatalDeliveryError):
-            patient.id_for("refused", "{}")
+            asking.id_for("refused", "{}")
     until(lambda: not any(each() for each in made), what="the end of all clients")
 
 

@@ -34,6 +34,10 @@ class Process:
         self.over = None if error is None else self._cut_off(error)[0]
         self.state.start(self._directed, self._defined, lambda *what: self.told.append(what))
 
+    def knows(self) -> None:
+        """What was asked before. While a broker is slow to answer, whoever waits is told so now and then."""
+        until(lambda: self.state.wait(threading.Event()) is None, what="what was asked before")
+
     def _directed(self, connector: str, target: Target) -> None:
         self.heard.append((connector, target))
         self.asked.append((connector, target))
@@ -81,13 +85,13 @@ def process(kafka: Any, unique: Any) -> Iterator[Any]:
 
 def test_a_wish_is_heard_by_all_and_remembered(process: Any) -> None:
     one, other = process(), process()
-    assert one.state.wait(threading.Event()) is None, "a topic that is missing holds nothing"
+    one.knows()  # a topic that is missing holds nothing
     one.state.wish("shop", Target.PAUSED)
     assert one.heard == [("shop", Target.PAUSED)]
     until(lambda: other.heard == [("shop", Target.PAUSED)], what="the other process to hear it")
     other.state.wish("shop", Target.STOPPED)
     later = process()
-    assert later.state.wait(threading.Event()) is None
+    later.knows()
     assert later.state.target("shop") is Target.STOPPED and later.heard[-1] == ("shop", Target.STOPPED)
     assert later.state.target("other") is Target.RUNNING
 
@@ -97,7 +101,7 @@ def test_a_process_that_was_refused_goes_on_by_another_login(process: Any, monke
     monkeypatch.setattr(small_topic, "ASK_SECONDS", float("inf"))
     one, other = process(), process()
     for each in (one, other):
-        assert each.state.wait(threading.Event()) is None
+        each.knows()
     one.state.define("shop", {"name": "shop"})
     until(lambda: other.defined, what="the other process to hear it")
     one.state.wish("shop", Target.PAUSED)
@@ -131,13 +135,13 @@ def test_what_others_write_to_the_topic_is_not_ours(process: Any) -> None:
 def test_what_is_to_happen_once_is_heard_by_those_who_run(process: Any) -> None:
     one, other = process(), process()
     for each in (one, other):
-        assert each.state.wait(threading.Event()) is None
+        each.knows()
     for _ in range(2):
         one.state.tell("shop", "restart", {"itself": True})
     assert [(name, event, content["itself"]) for name, event, content in one.told] == [("shop", "restart", True)] * 2
     until(lambda: len(other.told) == 2, what="the other process to hear it twice")
     later = process()
-    assert later.state.wait(threading.Event()) is None
+    later.knows()
     later.state.tell("shop", "forget topics", {})
     assert [event for _, event, _ in later.told] == ["forget topics"]
 
@@ -150,7 +154,7 @@ def test_a_definition_goes_with_what_was_asked_of_it(process: Any) -> None:
     one.state.define("shop", None)
     assert one.defined[1:] == [("shop", None)] and one.state.target("shop") is Target.RUNNING
     later = process()
-    assert later.state.wait(threading.Event()) is None
+    later.knows()
     assert later.defined[-1:] in ([], [("shop", None)]) and later.state.target("shop") is Target.RUNNING
 
 
@@ -166,7 +170,7 @@ def test_who_wishes_is_told_when_it_is_done(process: Any) -> None:
 
 def test_what_is_read_once_more_is_obeyed_by_nobody(process: Any) -> None:
     one = process()
-    assert one.state.wait(threading.Event()) is None
+    one.knows()
     for config in ({"name": "shop", "v": "1"}, {"name": "shop", "v": "2"}):
         one.state.define("shop", config)
     one.state.wish("shop", Target.PAUSED)
@@ -182,7 +186,7 @@ def test_what_is_read_once_more_is_obeyed_by_nobody(process: Any) -> None:
 
 def test_who_comes_to_it_late_obeys_the_last_word_alone(process: Any) -> None:
     one, other = process(), process()
-    assert one.state.wait(threading.Event()) is None
+    one.knows()
     one.state.define("shop", {"name": "shop", "v": "1"})
     over = one.fail()
     for version in "23":
@@ -198,7 +202,7 @@ def test_who_comes_to_it_late_obeys_the_last_word_alone(process: Any) -> None:
     assert [each for each in one.asked[1:] if each[0] == "shop"] == last, "nothing runs that is to be paused"
     assert [each for each in one.asked if each[0] == "gone"] == [("gone", None)]
     later = process()
-    assert later.state.wait(threading.Event()) is None
+    later.knows()
     assert [each for each in later.asked if each[0] == "shop"] == last and not later.told
 
 
@@ -233,7 +237,7 @@ def test_nobody_defines_a_connector_without_a_name(process: Any) -> None:
 def test_of_two_who_ask_at_once_both_are_heard(process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_state, "HEAR_SECONDS", 600.0)
     one = process()
-    assert one.state.wait(threading.Event()) is None
+    one.knows()
     one.state.define("shop", {"name": "shop"})
     over, ended = one.fail(), list[str]()
     written, write = list[int](), one.state._topic.write
@@ -275,7 +279,7 @@ def test_what_is_asked_after_the_topic_was_deleted_is_obeyed_and_what_was_asked_
     monkeypatch.setattr(small_topic, "ASK_SECONDS", 0.5)
     one, other = process(), process()
     for each in (one, other):
-        assert each.state.wait(threading.Event()) is None
+        each.knows()
     for version in "12":
         one.state.define("shop", {"name": "shop", "v": version})
     one.state.wish("shop", Target.PAUSED)
@@ -291,7 +295,7 @@ def test_what_is_asked_after_the_topic_was_deleted_is_obeyed_and_what_was_asked_
     for each, heard in zip((one, other), before, strict=True):
         assert [word for word in each.asked if word[0] == "shop"] == heard, "of shop nothing was asked since"
     later = process()
-    assert later.state.wait(threading.Event()) is None
+    later.knows()
     assert later.defined == [("shop", {"name": "shop", "v": "2"})]
     assert sorted(later.heard) == [("shop", Target.PAUSED), ("till", Target.PAUSED)]
 
@@ -303,5 +307,5 @@ def test_of_a_topic_that_was_deleted_the_next_one_says_the_same(process: Any, mo
     delete(one)
     until(lambda: has_made_good(one), what="another one, though nobody asks for anything")
     later = process()
-    assert later.state.wait(threading.Event()) is None
+    later.knows()
     assert later.defined == [("shop", {"name": "shop"})] and len(one.defined) == 1
