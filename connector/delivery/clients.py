@@ -256,6 +256,13 @@ _PLAIN = (
     ("Connection timed out", "connection timed out"),
     ("No route to host", "no route to the host"),
     ("Network is unreachable", "the network is unreachable"),
+    # Behind a wrong port, or TLS on one side alone.
+    ("SSL connection closed by peer", "the connection was closed: TLS may not be spoken there (security.protocol)"),
+    ("SSL routines::wrong version number", "TLS is not spoken there (security.protocol)"),
+    ("security.protocol configuration", "the connection was closed: TLS may be wanted there (security.protocol)"),
+    ("Invalid response size", "what answers there is not Kafka, or wants TLS (security.protocol)"),
+    ("ApiVersionRequest failed", "nothing that Kafka would answer: is this its port?"),
+    ("Request not valid in current SASL state", "it takes no login there (security.protocol)"),
     ("Disconnected", "the connection was closed"),
 )
 

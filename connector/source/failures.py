@@ -6,6 +6,7 @@ In: any exception of the driver. Out: the branch of the exception tree that deci
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
 from cassandra import (
@@ -40,6 +41,30 @@ PASSING = (
     ConnectionException,
     ErrorMessage,
     OSError,
+)
+
+
+# What the driver says of an attempt to connect, which hides what happened or what would help.
+_PLAIN = (
+    (
+        re.compile(r"Last error: .*WRONG_VERSION_NUMBER"),
+        "what listens there speaks no TLS, and scylla.ssl.enabled is true",
+    ),
+    (
+        re.compile(r"Last error: .*(certificate verify failed.*?)(?: \(_ssl|$)", re.IGNORECASE),
+        "{} (scylla.ssl.truststore.path names the authorities that are trusted)",
+    ),
+    (re.compile(r"Tried connecting to .* Last error: (.+)"), "{}"),
+    (
+        re.compile(r"Timed out creating connection \(([0-9.]+) seconds\)"),
+        "connected, but no answer in {} s: the server hangs, or this is not its port for CQL (usually 9042, or 9142 "
+        "with TLS)",
+    ),
+    (
+        re.compile(r"Connection to \S+ was closed by server"),
+        "the connection was closed before anything was answered: TLS or a certificate of the client may be wanted "
+        "there (scylla.ssl.enabled), or this is not the port for CQL",
+    ),
 )
 
 
@@ -116,4 +141,7 @@ def _cause(error: BaseException) -> tuple[str | None, Any]:
 
 def _text(error: BaseException) -> str:
     words = " ".join(str(error).split())
+    for pattern, plain in _PLAIN:
+        if met := pattern.search(words):
+            return plain.format(*(group.lower() for group in met.groups()))
     return f"{type(error).__name__}: {words}" if words else type(error).__name__

@@ -63,6 +63,42 @@ def test_consumers_have_a_short_queue_unless_their_configuration_names_another(m
             "ssl://[::1]:9092/1: Disconnected (after 5ms in state UP)",
             "[::1]:9092: the connection was closed",
         ),
+        (
+            KafkaError._TRANSPORT,
+            "ssl://h:9092/bootstrap: SSL handshake failed: Disconnected: SSL connection closed by peer: connecting to "
+            "a PLAINTEXT broker listener? (after 20ms in state SSL_HANDSHAKE)",
+            "h:9092: the connection was closed: TLS may not be spoken there (security.protocol)",
+        ),
+        (
+            KafkaError._SSL,
+            "ssl://h:9092/bootstrap: SSL handshake failed: error:0A00010B:SSL routines::wrong "
+            "version number (after 2ms)",
+            "h:9092: TLS is not spoken there (security.protocol)",
+        ),
+        (
+            KafkaError._TRANSPORT,
+            "h:9092/bootstrap: Disconnected while requesting ApiVersion: might be caused by incorrect "
+            "security.protocol configuration (connecting to a SSL listener?) or broker version is < 0.10",
+            "h:9092: the connection was closed: TLS may be wanted there (security.protocol)",
+        ),
+        (
+            KafkaError._BAD_MSG,
+            "h:9042/bootstrap: Receive failed: Invalid response size -2080374720 (0..100000000): increase "
+            "receive.message.max.bytes (after 6ms in state APIVERSION_QUERY)",
+            "h:9042: what answers there is not Kafka, or wants TLS (security.protocol)",
+        ),
+        (
+            KafkaError._TIMED_OUT,
+            "h:80/bootstrap: ApiVersionRequest failed: Local: Timed out: probably due to broker version < 0.10 (see "
+            "api.version.request configuration) (after 10013ms in state APIVERSION_QUERY)",
+            "h:80: nothing that Kafka would answer: is this its port?",
+        ),
+        (
+            KafkaError._AUTHENTICATION,
+            "sasl_plaintext://h:9092/bootstrap: SASL PLAIN mechanism handshake failed: Broker: Request not valid in "
+            "current SASL state: broker's supported mechanisms:  (after 4ms in state AUTH_HANDSHAKE)",
+            "h:9092: it takes no login there (security.protocol)",
+        ),
         (KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down", "_ALL_BROKERS_DOWN: 1/1 brokers are down"),
     ],
 )

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cassandra import OperationTimedOut
+from cassandra.connection import ConnectionShutdown
 
 from connector.config import load
 from connector.errors import RetriableSourceError, TableMissing
 from connector.source.connection import BYTES_AT_ONCE, Connection
 from connector.source.descriptions import cdc_options
-from connector.source.failures import NotReached
+from connector.source.failures import NotReached, translated
 from connector.source.from_config import connection_settings, reading_settings
 from connector.source.read_changes import ChangeReader
 from connector.source.server_clock import ServerClock
@@ -50,6 +52,40 @@ def test_nodes_that_do_not_answer_where_they_say_are_named_with_the_cause() -> N
                 settings(points, **{"scylla.ssl.enabled": "false"}).open()
     assert "a node answers, and none does at the address that it tells" in str(caught.value)
     assert str(caught.value).endswith(f": {closed}: connection refused")
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (
+            OSError(111, "Tried connecting to [('127.0.0.1', 9043)]. Last error: Connection refused"),
+            "connecting to h: connection refused",
+        ),
+        (
+            OSError(1, "Tried connecting to [('h', 1)]. Last error: [SSL: WRONG_VERSION_NUMBER] wrong version (_ssl)"),
+            "connecting to h: what listens there speaks no TLS, and scylla.ssl.enabled is true",
+        ),
+        (
+            OSError(
+                "Tried connecting to [('h', 1)]. Last error: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify "
+                "failed: self-signed certificate (_ssl.c:1006)"
+            ),
+            "connecting to h: certificate verify failed: self-signed certificate (scylla.ssl.truststore.path",
+        ),
+        (
+            OperationTimedOut("Timed out creating connection (10.0 seconds)", timeout=10.0),
+            "connecting to h: connected, but no answer in 10.0 s: the server hangs, or this is not its port for CQL",
+        ),
+        (
+            ConnectionShutdown("Connection to h:9042 was closed by server"),
+            "connecting to h: the connection was closed before anything was answered: TLS or a certificate",
+        ),
+    ],
+)
+def test_what_a_wrong_port_or_tls_does_is_told_in_plain_words(error: Exception, shown: str) -> None:
+    told = translated(error, "connecting to h")
+    assert str(told).startswith(shown)
+    assert isinstance(told, NotReached)
 
 
 @pytest.mark.parametrize(("points", "shown"), [("[::1]:9042,db:9043", "[::1]:9042, db:9043"), ("::1", "[::1]:9042")])
