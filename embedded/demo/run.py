@@ -154,7 +154,7 @@ class Demo:
         self._view.stage("landing with Spark")
         (self._folder / "land.now").touch()
         delivered, logged = read_delivered(kafka), log_places(session)
-        landing = self._landed()
+        landing = landed_by(self._landing, self._folder)
         self._view.event(f"landed in {landing['seconds']:.1f} s")
         self._view.event(f"compared cell by cell in {landing['compared_seconds']:.1f} s")
         source, landed, folded = {}, {}, []
@@ -199,19 +199,6 @@ class Demo:
         now = by_key(({name: recorded(value) for name, value in row.items()} for row in rows), table.key)
         return fold(table, delivered.events[name], delivered.deletes[name], self._before[name], now)
 
-    def _landed(self) -> dict[str, Any]:
-        result, log = self._folder / "landed.json", self._folder / "logs" / "land.log"
-        deadline = time.monotonic() + _LANDING_SECONDS
-        while not result.exists():
-            if (status := self._landing.wait(_LOOK_SECONDS)) is not None and not result.exists():
-                raise EmbeddedError(f"landing ended with status {status}: {_last_line(log)} ({log})")
-            if time.monotonic() > deadline:
-                raise EmbeddedError(f"landing took more than {_LANDING_SECONDS} s")
-        landing: dict[str, Any] = json.loads(result.read_text())
-        if landing["status"] != 0:
-            raise EmbeddedError(f"not every table landed: {landing['progress']}")
-        return landing
-
     def _look(self, done: int, service: RunningConnector) -> None:
         now = time.monotonic()
         if now - self._looked >= _LOOK_SECONDS:
@@ -226,6 +213,21 @@ class Demo:
             if time.monotonic() > deadline:
                 raise EmbeddedError(f"{otherwise} in {_UP_SECONDS} s: {self._folder / 'logs' / 'run.log'}")
             pause.wait(_LOOK_SECONDS)
+
+
+def landed_by(process: TiedProcess, folder: Path, seconds: float = _LANDING_SECONDS) -> dict[str, Any]:
+    """What the job that lands has written down at its end."""
+    result, log = folder / "landed.json", folder / "logs" / "land.log"
+    deadline = time.monotonic() + seconds
+    while not result.exists():
+        if (status := process.wait(_LOOK_SECONDS)) is not None and not result.exists():
+            raise EmbeddedError(f"landing ended with status {status}: {_last_line(log)} ({log})")
+        if time.monotonic() > deadline:
+            raise EmbeddedError(f"landing has not ended in {seconds:.0f} s: {_last_line(log)} ({log})")
+    landing: dict[str, Any] = json.loads(result.read_text())
+    if landing["status"] != 0:
+        raise EmbeddedError(f"not every table landed: {landing['progress']}")
+    return landing
 
 
 def stay_up(

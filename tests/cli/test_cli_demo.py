@@ -14,12 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from connector.errors import EmbeddedError
 from connector.worker.status_document import ServiceStatus
 from embedded.demo.comparison import plain
 from embedded.demo.report import Findings, text, value
-from embedded.demo.run import stay_up
+from embedded.demo.run import landed_by, stay_up
 from embedded.demo.service import has_passed
 from embedded.demo.workload import Told
+from embedded.process import TiedProcess
 from tests.foreground import as_in_the_foreground
 from tests.house import ROOT
 from tests.servers.patience import patience, until
@@ -196,6 +198,23 @@ def test_a_promise_of_the_snapshot_that_is_broken_is_no_success() -> None:
     broken = findings(breaches=["('ada', 1): 2 rows of the snapshot"])
     assert not broken.good and "1 BREACHES" in text(broken) and "2 rows of the snapshot" in text(broken)
     assert value(broken)["snapshot"] == {"before": 4, "records": 4, "breaches": broken.breaches}
+
+
+def test_landing_that_takes_too_long_or_ends_early_shows_its_log(tmp_path: Path) -> None:
+    class Job(TiedProcess):
+        def __init__(self, status: int | None) -> None:
+            self.status = status
+
+        def wait(self, seconds: float) -> int | None:
+            return self.status
+
+    log = tmp_path / "logs" / "land.log"
+    log.parent.mkdir()
+    log.write_text("first\nKafka does not answer\n")
+    for status, shown in ((None, "landing has not ended in 0 s"), (1, "landing ended with status 1")):
+        with pytest.raises(EmbeddedError) as caught:
+            landed_by(Job(status), tmp_path, 0)
+        assert str(caught.value) == f"{shown}: Kafka does not answer ({log})"
 
 
 def test_it_stays_up_at_the_same_address_until_ctrl_c() -> None:
