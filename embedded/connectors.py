@@ -33,7 +33,7 @@ JSON_CONVERTERS: Final[Mapping[str, str]] = {
     "value.converter.schemas.enable": "false",
 }
 _STOP_SECONDS: Final = 20.0
-_UP_SECONDS: Final = 120.0
+_UP_SECONDS: Final = 240.0
 _LOOK_SECONDS: Final = 0.1
 # What is on this machine is not asked for through the proxy that the environment names for others.
 DIRECTLY: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))

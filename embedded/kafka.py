@@ -80,6 +80,9 @@ _PROPERTIES = {
 TO_BE_KILLED: Final = {"broker.session.timeout.ms": "2500"}
 
 
+# A broker that cannot start ends, and says why: this is for one that hangs. So many JVMs at once as those of a cluster
+# are slow to start on few processors.
+_READY_SECONDS = 240.0
 # A port that is free when it is chosen may be taken a second later, when the broker comes to it.
 _PORT_ATTEMPTS = 3
 
@@ -119,7 +122,7 @@ class EmbeddedKafka:
         properties: Mapping[str, str] | None = None,
         heap: str = "512m",
         jvm_options: Sequence[str] = (),
-        ready_seconds: float = 60,
+        ready_seconds: float = _READY_SECONDS,
         member: Member | None = None,
     ) -> None:
         self._given_port = port

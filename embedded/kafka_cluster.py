@@ -42,8 +42,6 @@ class EmbeddedKafkaCluster:
             EmbeddedKafka(
                 port=port,
                 heap=heap,
-                # So many JVMs at once are slow to start on few processors.
-                ready_seconds=240,
                 member=Member(node, controllers, cluster),
                 properties={**replicated, **TO_BE_KILLED, **(properties or {})},
             )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +153,15 @@ def test_the_files_are_valid_and_say_no_more_than_needed(migrate: Any, tmp_path:
     assert "has no effect" not in capsys.readouterr().err
 
 
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    """New files are for all to read, as nearly everywhere: where they are not, nobody could tell why."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("open_umask")
 def test_files_with_secrets_are_their_owners_alone(migrate: Any, tmp_path: Path) -> None:
     def modes(to: Path) -> list[int]:
         return [stat.S_IMODE(path.stat().st_mode) & 0o077 for path in sorted(to.iterdir())]
