@@ -15,7 +15,7 @@ import pytest
 
 from connector.cli.configuration import definitions, load_beside, load_to_run
 from connector.cli.main import run
-from connector.cli.run import _announce
+from connector.cli.service import announce
 from connector.worker import checks, supervisor
 from connector.worker.child import Child
 from connector.worker.messages import StatusMessage
@@ -155,7 +155,7 @@ def test_what_is_unknown_is_a_warning_of_the_log_and_what_has_no_effect_a_line_o
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.INFO, "connector"):
-        _announce(loaded({"some.thing": "else", "poll.interval.ms": "7"}), 1)
+        announce(loaded({"some.thing": "else", "poll.interval.ms": "7"}), 1)
     said = [(record.levelname, record.getMessage().split(": ")) for record in caplog.records]
     levels = {parts[1]: level for level, parts in said if len(parts) > 1}
     assert (levels["some.thing"], levels["poll.interval.ms"]) == ("WARNING", "INFO")
