@@ -35,7 +35,7 @@ from connector.source.failures import NotReached, bracketed, translated
 from connector.source.hosts_in_turn import HostsInTurn
 from connector.source.pages import RawPage, raw_protocol_handler, raw_rows
 from connector.source.persistent_cluster import PersistentCluster
-from connector.source.routing import HoldersFirst
+from connector.source.routing import HoldersFirst, is_read_of_streams
 from connector.source.second_asking import AskAnother
 from connector.source.server_clock import ServerClock
 from connector.source.settings import ConnectionSettings
@@ -216,6 +216,7 @@ class Connection:
     ) -> None:
         """One page; exactly one of the callbacks is called, in the driver's thread or in this one."""
         self.queries += 1
+        asked = time.monotonic()
         try:
             future = self.session.execute_async(statement, paging_state=paging_state, host=host)
         except Exception as error:
@@ -228,7 +229,7 @@ class Connection:
             # Each node that was asked may answer.
             if next(answers):
                 return
-            self._heard(future)
+            self._heard(future, time.monotonic() - asked if is_read_of_streams(statement) else None)
             # The driver ignores what callbacks raise: the read would never end.
             try:
                 done(_EMPTY if page is None else replace(page, node=future.coordinator_host), future._paging_state)
@@ -271,10 +272,11 @@ class Connection:
             if not state:
                 return rows
 
-    def _heard(self, future: Any) -> None:
-        """A question has its answer, or will have none: who was asked before and has said nothing is asked last."""
+    def _heard(self, future: Any, seconds: float | None = None) -> None:
+        """A question has its answer, or will have none. ``seconds``: what it took, if that can be compared."""
         answered, asked = future.coordinator_host, future.attempted_hosts
-        self._policy.heard(answered, asked[: asked.index(answered)] if answered in asked else asked)
+        silent = asked[: asked.index(answered)] if answered in asked else asked
+        self._policy.heard(answered, silent, None if silent else seconds)
 
     def _asked(self, future: Any, host: Any) -> str:
         """Whom a question went to; of one that nobody took, whom it was meant for."""

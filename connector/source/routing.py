@@ -1,8 +1,8 @@
 """Which node is asked for a stream: one that holds it, so that the answer is not fetched from another node first.
 
-In: a policy that says which nodes may be asked, statements that name their stream, nodes to be avoided, as those that
-say nothing are. Out: the same nodes, the holders first, who is avoided last; a holder that is down is not among them,
-and any other node will do.
+In: a policy that says which nodes may be asked, statements that name their stream, nodes to be avoided, as those
+that say nothing or are slow. Out: the same nodes, the holders first, who is avoided last; a holder that is down is not
+among them, and any other node will do.
 """
 
 from __future__ import annotations
@@ -21,8 +21,13 @@ from connector.source.failures import bracketed
 
 log = logging.getLogger(__name__)
 
-# How long a node is avoided that says nothing, if there are others, and at the most.
+# How long a node is avoided that says nothing, or is slow, if there are others, and at the most.
 AVOIDED_SECONDS, LONGEST_SECONDS = 30.0, 300.0
+
+# A node is slow that takes so long, and so many times as long as the fastest. Its answers hold places for queries that
+# streams of other nodes wait for. Of how many answers that is known, and how many it is the mean of at most.
+SLOW_SECONDS, SLOW_FACTOR = 1.0, 10.0
+LEAST_ANSWERS, MOST_ANSWERS = 8, 20
 
 
 def aim(statement: Any, token: int, keyspace: str, table: str) -> Any:
@@ -38,6 +43,11 @@ def release(statement: Any) -> None:
     statement.stream_token = None
 
 
+def is_read_of_streams(statement: Any) -> bool:
+    """It names the stream that it reads, and not rows of many partitions."""
+    return getattr(statement, "stream_token", None) is not None and not getattr(statement, "takes_time", False)
+
+
 class HoldersFirst(WrapperPolicy):  # type: ignore[misc]
     """Around the policy that decides whom to ask at all."""
 
@@ -45,30 +55,53 @@ class HoldersFirst(WrapperPolicy):  # type: ignore[misc]
     trouble: Exception | None = None
     # Until when. Replaced as a whole: plans are made in any thread.
     _avoided: Mapping[Any, float] = MappingProxyType({})
-    # How often in a row each was avoided that said nothing.
-    _silences: Mapping[Any, int] = MappingProxyType({})
+    # How often in a row each was avoided that said nothing, or was slow.
+    _troubles: Mapping[Any, int] = MappingProxyType({})
+
+    def __init__(self, child_policy: Any) -> None:
+        super().__init__(child_policy)
+        # Of each node how many answers were counted, and what they took.
+        self._pace: dict[Any, tuple[int, float]] = {}
 
     def avoid(self, host: Any, seconds: float) -> None:
         now = time.monotonic()
         still = {each: until for each, until in self._avoided.items() if until > now}
         self._avoided = {**still, host: now + seconds}
 
-    def heard(self, answered: Any, silent: Collection[Any]) -> None:
-        """A node has answered, or none (None); those that were asked before it and said nothing are avoided, for longer
-        each time."""
-        now, silences = time.monotonic(), self._silences
+    def heard(self, answered: Any, silent: Collection[Any], seconds: float | None = None) -> None:
+        """A node has answered, or none (None), within so many seconds if that says how fast it is. Those that were
+        asked before it and said nothing are avoided, and so is who is slow: for longer each time."""
         for host in silent:
-            # Many questions that were put to it meet the same silence.
-            if self._avoided.get(host, now) <= now:
-                silences = {**silences, host: silences.get(host, 0) + 1}
-                pause = doubled(AVOIDED_SECONDS, silences[host], LONGEST_SECONDS)
-                self.avoid(host, pause)
-                node = bracketed(str(host.endpoint))
-                log.warning("%s takes queries and does not answer: for %.0f s it is asked last", node, pause)
-        # What comes late, while it is avoided, does not make it one that answers in time.
-        if answered in silences and self._avoided.get(answered, now) <= now:
-            silences = {host: count for host, count in silences.items() if host != answered}
-        self._silences = silences
+            self._trouble(host, "takes queries and does not answer")
+        if answered is None or seconds is None or self._is_avoided(answered):
+            # What comes late, while it is avoided, does not make it one that answers in time.
+            return
+        count, mean = self._pace.get(answered, (0, 0.0))
+        count = min(count + 1, MOST_ANSWERS)
+        mean += (seconds - mean) / count
+        self._pace[answered] = count, mean
+        if count < LEAST_ANSWERS:
+            return
+        fastest = min(each for known, each in list(self._pace.values()) if known >= LEAST_ANSWERS)
+        if mean > SLOW_SECONDS and mean > SLOW_FACTOR * fastest:
+            self._trouble(answered, f"takes {mean:.1f} s to answer, another node {fastest:.2f} s")
+        elif answered in self._troubles:
+            self._troubles = {host: times for host, times in self._troubles.items() if host != answered}
+
+    def _trouble(self, host: Any, what: str) -> None:
+        # Many questions that were put to it meet the same trouble.
+        if self._is_avoided(host):
+            return
+        times = self._troubles.get(host, 0) + 1
+        self._troubles = {**self._troubles, host: times}
+        self._pace.pop(host, None)
+        pause = doubled(AVOIDED_SECONDS, times, LONGEST_SECONDS)
+        self.avoid(host, pause)
+        log.warning("%s %s: for %.0f s it is asked last", bracketed(str(host.endpoint)), what, pause)
+
+    def _is_avoided(self, host: Any) -> bool:
+        now = time.monotonic()
+        return self._avoided.get(host, now) > now
 
     def populate(self, cluster: Any, hosts: Collection[Any]) -> None:
         self._metadata = cluster.metadata

@@ -17,7 +17,7 @@ from connector.errors import RetriableSourceError, SourceError
 from connector.source import routing, second_asking
 from connector.source.connection import Connection
 from connector.source.log_reader import ELSEWHERE_SECONDS, LogReader, LogTable, PageRead, ReadEvent, ReadRequest
-from connector.source.routing import HoldersFirst, aim
+from connector.source.routing import LEAST_ANSWERS, HoldersFirst, aim
 from connector.source.second_asking import AskAnother, take_time
 from connector.source.settings import ConnectionSettings
 from connector.topology.streams import token_of
@@ -253,7 +253,10 @@ def test_a_statement_is_prepared_where_it_is_asked_and_not_where_nothing_is_said
     assert three_nodes.admin.fault(prepared)["seen"] == 3
 
 
-def test_a_node_that_goes_on_saying_nothing_is_avoided_for_longer_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("trouble", ["silent", "slow"])
+def test_a_node_in_trouble_is_avoided_for_longer_each_time_until_it_answers_in_time_again(
+    monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
     now = 0.0
     monkeypatch.setattr(routing.time, "monotonic", lambda: now)
     a, b = nodes = hosts("a:1", "b:1")
@@ -262,18 +265,58 @@ def test_a_node_that_goes_on_saying_nothing_is_avoided_for_longer_each_time(monk
     def avoided() -> bool:
         return {next(tried.make_query_plan(None, None)).host_id for _ in range(4)} == {"b:1"}
 
+    def answers(host: Any, seconds: float) -> None:
+        for _ in range(LEAST_ANSWERS):
+            tried.heard(host, [], seconds)
+
+    def meet() -> None:
+        if trouble == "silent":
+            tried.heard(b, [a])
+            tried.heard(b, [a, a])
+        else:
+            answers(a, 3.0)
+
+    answers(b, 0.01)
     for pause in (30, 60, 120, 240, 300, 300):
-        tried.heard(b, [a])
-        tried.heard(b, [a, a])
-        tried.heard(a, [])  # late
+        meet()
+        tried.heard(a, [], 0.01)  # what was asked before
         now += pause - 1
         assert avoided()
         now += 1
         assert not avoided()
-    tried.heard(a, [])
-    tried.heard(b, [a])
+    answers(a, 0.01)
+    meet()
     now += 30
     assert not avoided(), "it had answered in time"
+
+
+def test_where_all_nodes_are_slow_or_none_is_by_much_none_is_avoided() -> None:
+    a, b = nodes = hosts("a:1", "b:1")
+    for one, other in ((5.0, 4.0), (0.9, 0.01), (3.0, 0.5)):
+        tried = policy(Metadata(), nodes)
+        for _ in range(LEAST_ANSWERS):
+            tried.heard(a, [], one)
+            tried.heard(b, [], other)
+        assert {next(tried.make_query_plan(None, None)) for _ in range(4)} == {a, b}
+
+
+@pytest.mark.scylla
+@pytest.mark.only_double("a node that is slow")
+def test_reads_of_streams_tell_which_node_is_slow(
+    three_nodes: Double, connection: Connection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(routing, "SLOW_SECONDS", 0.1)
+    monkeypatch.setattr(routing, "SLOW_FACTOR", 3.0)
+    monkeypatch.setattr(routing, "LEAST_ANSWERS", 1)
+    three_nodes.admin.add_fault("delay", table="ks.t_scylla_cdc_log", opcode="EXECUTE", node=1, delay_ms=1500)
+    streams = streams_of(three_nodes.admin)
+    read(connection, streams)
+    slow = next(node["address"] for node in three_nodes.admin.nodes() if node["node"] == 1)
+    assert f"{slow}:{connection.hosts()[0].endpoint.port} takes 1." in caplog.text
+    three_nodes.admin.clear_faults()
+    counting = Counting(three_nodes.admin)
+    read(connection, streams)
+    assert counting.seen()[slow] == 0
 
 
 def test_what_is_asked_twice_has_a_bound() -> None:
