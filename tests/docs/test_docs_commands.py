@@ -119,13 +119,28 @@ def environment() -> dict[str, str]:
 
 
 def test_links_lead_somewhere() -> None:
+    prose = {
+        (ROOT / name).resolve(): re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+        for name, text in texts(".md")
+    }
+    headings = {
+        page: {anchor(each) for each in re.findall(r"^#+ (.+)$", text, re.MULTILINE)} for page, text in prose.items()
+    }
     broken = []
-    for name, text in texts(".md"):
-        prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
-        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
-            if not re.match(r"[a-z]+:", target) and not (ROOT / name).parent.joinpath(target).exists():
-                broken.append(f"{name}: {target}")
+    for page, text in prose.items():
+        for target, place in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?[^)]*\)", text):
+            if re.match(r"[a-z]+:", target):
+                continue
+            there = page.parent.joinpath(target).resolve() if target else page
+            if not there.exists() or (place and there in headings and place not in headings[there]):
+                broken.append(f"{page.relative_to(ROOT)}: {target}#{place}")
     assert broken == []
+
+
+def anchor(heading: str) -> str:
+    """Of a heading, as GitHub makes it."""
+    shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+    return re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-")
 
 
 def test_marked_blocks_are_found() -> None:
