@@ -14,12 +14,17 @@ from connector.java_calendar import day_number
 from smt.connect.java_dates import DAYS, MONTHS, Part
 
 _NUMBER: Final = re.compile(r"-?\d+")
-_ZONE: Final = re.compile(r"(?:(?:GMT|UTC|UT)(?![+-])|Coordinated Universal Time|Greenwich Mean Time)", re.IGNORECASE)
-_OFFSET: Final = re.compile(r"(?:GMT)?([+-])(\d{1,2}):?(\d{2})|([+-])(\d{1,2})(?!\d)", re.IGNORECASE)
+_HOURS, _MINUTES = "([01][0-9]|2[0-3])", "([0-5][0-9])"
+_ZONE: Final = re.compile(
+    # A name; GMT with hours, a colon and minutes; hours and minutes of two digits each.
+    "UTC|Coordinated Universal Time|Greenwich Mean Time|GMT(?![+-])"
+    f"|GMT([+-])([01]?[0-9]|2[0-3]):{_MINUTES}|([+-]){_HOURS}{_MINUTES}",
+    re.IGNORECASE,
+)
 _ISO: Final = {
-    1: re.compile(r"Z|([+-])(\d\d)"),
-    2: re.compile(r"Z|([+-])(\d\d)(\d\d)"),
-    3: re.compile(r"Z|([+-])(\d\d):(\d\d)"),
+    1: re.compile(f"Z|([+-]){_HOURS}"),
+    2: re.compile(f"Z|([+-]){_HOURS}{_MINUTES}"),
+    3: re.compile(f"Z|([+-]){_HOURS}:{_MINUTES}"),
 }
 #: Of two numbers without a delimiter the first has as many digits as it has letters.
 _COUNTED: Final = frozenset("yYdkHmsSuDFwWhKML")
@@ -117,10 +122,7 @@ class _Reading:
         self.put("M" if letter == "L" else letter, value)
 
     def zone(self, letter: str, count: int) -> None:
-        if letter == "X":
-            found = _ISO[count].match(self.text, self.at)
-        else:
-            found = _ZONE.match(self.text, self.at) or _OFFSET.match(self.text, self.at)
+        found = (_ISO[count] if letter == "X" else _ZONE).match(self.text, self.at)
         if found is None:
             raise self.wrong()
         self.at = found.end()

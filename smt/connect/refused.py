@@ -10,6 +10,7 @@ from typing import Final
 _SCRIPT: Final = "its condition is a script in Groovy or JavaScript, for which there is no engine here"
 _CONSUMER: Final = "do it where records are read, in the consumer or the Connect of a sink"
 _OTHER_DATABASE: Final = "it is for another database's records"
+_NO_GEOMETRY: Final = "there are no geometries in CQL: take the transform out"
 _PARTITION: Final = "the key alone decides the partition, so that changes of a row stay in order"
 _DEBEZIUM: Final = "io.debezium.transforms."
 _CONFLUENT: Final = "io.confluent.connect.transforms."
@@ -30,6 +31,11 @@ REFUSED: Final = {
     "for whoever reads the records",
     f"{_DEBEZIUM}ConvertCloudEventToSaveableForm": "it is for sinks, and CloudEvents are not written here",
     f"{_DEBEZIUM}VectorToJsonConverter": "vectors are arrays already",
+    f"{_DEBEZIUM}EnforceRecordSize": "values are never cut here: ReplaceField drops columns, and "
+    "producer.override.max.request.size is how large a record may be",
+    f"{_DEBEZIUM}GeometryFormatTransformer": _NO_GEOMETRY,
+    f"{_DEBEZIUM}SwapGeometryCoordinates": _NO_GEOMETRY,
+    f"{_DEBEZIUM}openlineage.OpenLineage": "lineage is not told to OpenLineage here: take the transform out",
     f"{_DEBEZIUM}partitions.PartitionRouting": _PARTITION,
     f"{_DEBEZIUM}partitions.ComputePartition": _PARTITION,
     f"{_DEBEZIUM}outbox.EventRouter": "it makes events of the rows of an outbox table, which nothing here does: "

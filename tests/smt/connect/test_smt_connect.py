@@ -84,6 +84,9 @@ def test_scripts_are_refused_with_what_to_use_instead() -> None:
         ("io.debezium.transforms.outbox.EventRouter", "rows of an outbox table"),
         ("io.debezium.transforms.ExtractChangedRecordState", "nothing here names the columns that changed"),
         ("io.debezium.transforms.UnwrapFromEnvelope", "ExtractNewRecordState since 0.10"),
+        ("io.debezium.transforms.EnforceRecordSize", "producer.override.max.request.size"),
+        ("io.debezium.transforms.SwapGeometryCoordinates", "no geometries in CQL"),
+        ("io.debezium.transforms.openlineage.OpenLineage", "take the transform out"),
         ("io.debezium.connector.mongodb.transforms.ExtractNewDocumentState", "another database's records"),
         ("io.aiven.kafka.connect.transforms.ExtractTimestamp$Value", "cannot be loaded here"),
         ("com.acme.transforms.ReplaceField", "cannot be loaded here"),
@@ -199,6 +202,37 @@ def test_two_digits_are_a_year_of_the_hundred_years_from_a_moment_on(pattern: st
     """With what Java answers whose hundred years begin then: the first part of their first year is in none of them."""
     parser = DateParser(compiled(pattern), datetime(1946, 11, 30, 12, tzinfo=UTC))
     assert parser.milliseconds(text) == java
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "java"),
+    [
+        ("d z", "5 GMT-04:30", 361_800_000),
+        ("d z", "5 gmt+1:30", 340_200_000),
+        ("d Z", "5 -0430", 361_800_000),
+        ("d Z", "5 UTC+3", 345_600_000),
+        ("d z", "5 GMT:30", 345_600_000),
+        ("d X", "5 -04", 360_000_000),
+        ("d Z", "5 -04:30", None),
+        ("d Z", "5 -04", None),
+        ("d Z", "5 -4", None),
+        ("d Z", "5 +2400", None),
+        ("d z", "5 GMT-24:00", None),
+        ("d z", "5 GMT-0430", None),
+        ("d z", "5 UT", None),
+        ("d XX", "5 +0160", None),
+        ("d Z", "5 +٠٤٠٠", None),
+    ],
+)
+def test_a_zone_is_read_only_in_the_form_that_java_reads(pattern: str, text: str, java: int | None) -> None:
+    """Of a bare offset four digits, behind GMT a colon: everything else is no match, rather than another hour."""
+    options = {"field": "at", "target.type": "unix", "format": pattern}
+    record = Record("t", None, {"at": text})
+    if java is not None:
+        assert applied("TimestampConverter$Value", options, record).value == {"at": java}
+        return
+    with pytest.raises(SmtRecordError, match="does not match the pattern"):
+        applied("TimestampConverter$Value", options, record)
 
 
 def test_the_record_given_is_not_changed() -> None:
