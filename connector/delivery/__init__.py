@@ -23,6 +23,7 @@ from connector.delivery.lasting_topic import LastingTopic
 from connector.delivery.lookout import Lookout
 from connector.delivery.membership import Membership
 from connector.delivery.named_tables import NamedTables, named_tables
+from connector.delivery.partition_ends import partition_ends
 from connector.delivery.producer import ReportingProducer
 from connector.delivery.records import (
     KafkaRecord,
@@ -110,6 +111,7 @@ __all__ = [
     "named_tables",
     "no_bulk_client",
     "parse_json",
+    "partition_ends",
     "partitions_of",
     "patiently",
     "prepare_topics",

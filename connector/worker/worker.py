@@ -34,6 +34,7 @@ from connector.source import (
 from connector.table_name import TableName
 from connector.topology import Planner, SlotsPlan
 from connector.worker.blocked_readers import BlockedReaders
+from connector.worker.lost_records import LostRecords
 from connector.worker.notifications import Notifications
 from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring
@@ -109,6 +110,9 @@ class Worker:
             slots=self.planner.book.slots,
             timeout_ms=self.configuration.worker.transaction_timeout_ms,
         )
+        self._lost_records = LostRecords(
+            self.clients, self.chores, self.background, slots=self.planner.book.slots, positions=topic
+        )
         self._pump_due = 0.0
         self._beginnings = 0
         self._followed: frozenset[int] = frozenset()
@@ -135,6 +139,7 @@ class Worker:
         self._follow()
         self._lookout.tick(self.transactions.fails)
         self._blocked_readers.tick(self.pipeline.topics, self._slots.owned)
+        self._lost_records.tick(self.pipeline.topics, self._slots.owned, self.transactions.ready)
         self.restoring.tick()
         self.watch.tick()
         self.transactions.publish_descriptions()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, BrokerMetadata, ClusterMetadata, ConfigResource, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from connector.delivery.clients import KafkaClients
 from connector.delivery.dead_letters import MAX_VALUE_BYTES, DeadLetter, dead_letter_record
@@ -136,49 +136,6 @@ def test_what_may_not_be_seen_is_not_held_against_a_topic(clients: KafkaClients,
     spec = TopicSpec(unique("offsets"), 1, 1, compacted=True)
     blind = Blind(clients.admin(), KafkaError.TOPIC_AUTHORIZATION_FAILED)
     assert ensure_topics(blind, [spec])[spec.name].compacted is None
-
-
-class Several:
-    """An admin client of a cluster that has more brokers than one."""
-
-    def __init__(self, admin: AdminClient, brokers: int) -> None:
-        self._admin, self._brokers = admin, brokers
-        self.asked: list[int] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._admin, name)
-
-    def list_topics(self, *args: Any, **more: Any) -> ClusterMetadata:
-        listed = self._admin.list_topics(*args, **more)
-        listed.brokers = {number: BrokerMetadata() for number in range(self._brokers)}
-        return listed
-
-    def create_topics(self, news: list[NewTopic], **more: Any) -> dict[str, Future[None]]:
-        self.asked += [new.replication_factor for new in news]
-        created: dict[str, Future[None]] = self._admin.create_topics(news, **more)
-        return created
-
-
-@pytest.mark.kafka
-@pytest.mark.parametrize(("brokers", "asked"), [(1, [1]), (2, [2, -1]), (5, [3, -1])])
-def test_what_is_kept_has_three_replicas_where_nobody_said_how_many(
-    clients: KafkaClients, unique: Callable[[str], str], brokers: int, asked: list[int]
-) -> None:
-    """Brokers that take no such number choose one themselves."""
-    spec = TopicSpec(unique("offsets"), 1, None, compacted=True)
-    several: Any = Several(clients.admin(), brokers)
-    ensure_topics(several, [spec])
-    assert several.asked == asked
-    warnings = check_topics(several, [spec, TopicSpec(unique("none"), 1, None, compacted=True)]).warnings
-    assert warnings == (
-        []
-        if brokers == 1
-        else [
-            f"of what is kept in {spec.name} there is one replica, {asked[0]} are to be: it is gone with the only "
-            "broker that has it, and nothing is delivered while that is away; add replicas "
-            "(kafka-reassign-partitions.sh --execute), or set …storage.replication.factor to 1"
-        ]
-    )
 
 
 @pytest.mark.kafka

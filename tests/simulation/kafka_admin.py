@@ -26,14 +26,16 @@ class AdminClient(Handle):
 
     def describe_topics(self, wanted: Any, **_: Any) -> dict[str, Future]:
         """Takes no time, and nothing happens meanwhile."""
-        (name,) = wanted.topic_names
 
-        def describe() -> Any:
+        def describe(name: str) -> Any:
             if name not in self.broker.topics:
                 raise failure(KafkaError.UNKNOWN_TOPIC_OR_PART)
-            return SimpleNamespace(topic_id=self.broker.topics[name].id)
+            topic = self.broker.topics[name]
+            leader = SimpleNamespace(id=1)
+            partitions = [SimpleNamespace(id=number, leader=leader) for number in range(len(topic.partitions))]
+            return SimpleNamespace(topic_id=topic.id, partitions=partitions)
 
-        return {name: self._settled(describe)}
+        return {name: self._settled(partial(describe, name)) for name in wanted.topic_names}
 
     def list_offsets(self, wanted: Mapping[Any, Any], isolation_level: Any = None, **_: Any) -> dict[Any, Future]:
         committed = isolation_level == IsolationLevel.READ_COMMITTED

@@ -1,0 +1,36 @@
+"""Where partitions end, and of which topic of their name they are.
+
+In: topics. Out: for each of their partitions the offset behind everything that was written. It never goes back while
+brokers keep what they have acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from confluent_kafka import KafkaException, TopicCollection
+
+from connector.delivery.clients import CALL_SECONDS, KafkaClients, end_offsets
+from connector.delivery.failures import translated
+from connector.errors import RetriableDeliveryError
+
+
+def partition_ends(clients: KafkaClients, topics: Collection[str]) -> dict[tuple[str, int], tuple[str, int]]:
+    """The topic's id and the end of each partition; of topics that cannot be seen, or have no leaders, nothing."""
+    # The client must outlive its futures, or those never complete.
+    admin = clients.admin()
+    asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=CALL_SECONDS)
+    ids: dict[tuple[str, int], str] = {}
+    try:
+        for name, future in asked.items():
+            try:
+                described = future.result(timeout=2 * CALL_SECONDS)
+            except KafkaException:
+                continue
+            ids |= {(name, each.id): str(described.topic_id) for each in described.partitions if each.leader}
+        ends = end_offsets(admin, ids, leaderless=CALL_SECONDS)
+    except KafkaException as caught:
+        raise translated(caught.args[0], "looking where partitions end") from None
+    except TimeoutError:
+        raise RetriableDeliveryError("looking where partitions end: the broker did not answer in time") from None
+    return {place: (ids[place], end) for place, end in ends.items()}

@@ -1,0 +1,121 @@
+"""Records that brokers have acknowledged and do not have any more.
+
+In: the topics that records and positions go to, which slots are ours. Out: a background task of each topic that has
+lost some. Brokers say nothing of it: they have elected a leader that lacked them (`unclean.leader.election.enable`), or
+a disk was replaced, and the partition goes on from an earlier end. Looked at every minute, and whenever a producer was
+made anew; each topic by the worker that has the slot that its name maps to, and by those that had it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+from zlib import crc32
+
+from connector.delivery import KafkaClients, partition_ends
+from connector.source import Background, Chores, Purpose, instant
+
+LOOK_SECONDS = 60.0
+# A former leader that stood still answers with what it had then, until it hears of the next one.
+SURE_SECONDS = 5.0
+
+LOST = Purpose(
+    "lost_records",
+    "records that were delivered are gone",
+    "what is written from then on is not concerned",
+    holds=False,
+    grace=0.0,
+)
+
+LOST_POSITIONS = Purpose(
+    "lost_records",
+    "positions that were committed are gone",
+    "what came since may be delivered again, where such a slot has been taken over meanwhile or is soon",
+    holds=False,
+    grace=0.0,
+)
+
+Place = tuple[str, int]
+
+
+class Seen(NamedTuple):
+    """Of which topic of its name, where it ended, and when that was."""
+
+    id: str
+    end: int
+    wall: float
+
+
+class LostRecords:
+    """Of one worker; all clocks are those of ``background``. ``positions``: the topic that they are in."""
+
+    def __init__(
+        self,
+        clients: KafkaClients,
+        chores: Chores,
+        background: Background,
+        *,
+        slots: int,
+        positions: str,
+        read: Callable[[KafkaClients, Collection[str]], Mapping[Place, tuple[str, int]]] = partition_ends,
+    ) -> None:
+        self._clients, self._chores, self._background, self._read = clients, chores, background, read
+        self._slots, self._positions = slots, positions
+        self._due, self._looks, self._ready = background.monotonic(), False, True
+        self._seen: dict[Place, Seen] = {}
+        #: Where they were seen to end before that.
+        self._doubted: dict[Place, int] = {}
+        self._told: defaultdict[str, list[str]] = defaultdict(list)
+        background.expect(LOST)
+
+    def tick(self, topics: Iterable[str], owned: Collection[int], ready: bool) -> None:
+        """Look if it is time. ``ready``: there is a producer."""
+        if ready and not self._ready:
+            self._due = self._background.monotonic()
+        self._ready = ready
+        if self._looks or not ready or self._background.monotonic() < self._due:
+            return
+        known = {topic for topic, _ in self._seen}
+        mine = [
+            topic
+            for topic in (*topics, self._positions)
+            if topic in known or crc32(topic.encode()) % self._slots in owned
+        ]
+        self._looks = True
+        self._chores.submit(lambda: self._read(self._clients, mine) if mine else {}, self._found)
+
+    def _found(self, ends: Mapping[Place, tuple[str, int]] | None, error: BaseException | None) -> None:
+        self._due, self._looks = self._background.monotonic() + LOOK_SECONDS, False
+        if error is not None or ends is None:
+            # That Kafka does not answer others say.
+            return
+        for place, (topic_id, end) in ends.items():
+            seen = self._seen.get(place)
+            if seen is not None and seen.id == topic_id and end < seen.end:
+                if place not in self._doubted:
+                    self._doubted[place] = end
+                    self._due = self._background.monotonic() + SURE_SECONDS
+                    continue
+                self._tell(place, seen)
+            self._doubted.pop(place, None)
+            self._seen[place] = Seen(topic_id, end, self._background.wall())
+
+    def _tell(self, place: Place, seen: Seen) -> None:
+        topic, number = place
+        self._told[topic].append(
+            f"partition {number} ends at offset {self._doubted[place]}, and had records up to {seen.end} at "
+            f"{instant(seen.wall)}"
+        )
+        why = (
+            f"{', '.join(self._told[topic])}: its brokers have elected a leader without them "
+            "(unclean.leader.election.enable), or lost a disk"
+        )
+        if topic == self._positions:
+            self._background.task(LOST_POSITIONS, f"topic {topic}").is_now(why)
+            return
+        self._background.task(LOST, f"topic {topic}").is_now(
+            f"{why}. They do not come again by themselves; while the tables' logs have them: stop the connector, "
+            "`scylla-cdc offsets reset --to` the time of the last record that is left, start it. What came since then "
+            "comes twice, and nothing is missing"
+        )

@@ -1,0 +1,120 @@
+"""Records that brokers had acknowledged and have no more are told, and nothing else is taken for that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import NewTopic
+
+from connector.delivery import partition_ends
+from connector.errors import RetriableDeliveryError
+from connector.source import Background
+from connector.worker.lost_records import LOOK_SECONDS, SURE_SECONDS, LostRecords
+from connector.worker.settings import kafka_clients
+from embedded.kafka import EmbeddedKafka
+from tests.config.files import loaded
+
+Ends = dict[tuple[str, int], tuple[str, int]]
+
+SLOTS = frozenset(range(25))
+
+
+class Looks:
+    """Time, and where partitions end at each look."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.answer: Ends | Exception = {}
+        self.asked: list[list[str]] = []
+        self.background = Background(lambda: self.now, lambda: self.now)
+        clients, chores = kafka_clients(loaded()), self
+        self.records = LostRecords(
+            clients,
+            chores,  # type: ignore[arg-type]
+            self.background,
+            slots=25,
+            positions="positions",
+            read=self.read,
+        )
+
+    def submit(self, call: Callable[[], Any], then: Callable[[Any, BaseException | None], None]) -> None:
+        try:
+            found = call()
+        except RetriableDeliveryError as error:
+            then(None, error)
+        else:
+            then(found, None)
+
+    def read(self, clients: object, topics: Iterable[str]) -> Ends:
+        self.asked.append(list(topics))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def after(
+        self, seconds: float, answer: Ends | Exception, owned: frozenset[int] = SLOTS, ready: bool = True
+    ) -> list[str]:
+        self.now, self.answer = self.now + seconds, answer
+        self.records.tick(["a", "b"], owned, ready)
+        return [str(each) for each in self.background.failing()]
+
+
+def test_an_end_that_goes_back_is_told_once_it_is_certain() -> None:
+    looks = Looks()
+    assert looks.after(0, {("a", 0): ("x", 5), ("b", 1): ("y", 80)}) == []
+    assert looks.after(LOOK_SECONDS, {("a", 0): ("x", 5), ("b", 1): ("y", 100)}) == []
+    assert looks.after(LOOK_SECONDS, {("a", 0): ("x", 6), ("b", 1): ("y", 90)}) == []
+    (said,) = looks.after(SURE_SECONDS, {("a", 0): ("x", 7), ("b", 1): ("y", 93)})
+    assert said.startswith("topic b: records that were delivered are gone since ")
+    assert "partition 1 ends at offset 90, and had records up to 100 at 1970-01-01T00:17:40+00:00" in said
+    assert "`scylla-cdc offsets reset --to`" in said and not any(each.holds for each in looks.background.failing())
+    assert len(looks.after(LOOK_SECONDS, {("a", 0): ("x", 8), ("b", 1): ("y", 200)})) == 1, "nobody gives them back"
+    looks.after(LOOK_SECONDS, {("b", 1): ("y", 150)})
+    (said,) = looks.after(SURE_SECONDS, {("b", 1): ("y", 150)})
+    assert "ends at offset 90, " in said and "ends at offset 150, " in said
+
+
+def test_positions_that_are_gone_are_told_for_what_follows_from_that() -> None:
+    looks = Looks()
+    looks.after(0, {("positions", 3): ("x", 80)})
+    looks.after(LOOK_SECONDS, {("positions", 3): ("x", 60)})
+    (said,) = looks.after(SURE_SECONDS, {("positions", 3): ("x", 60)})
+    assert said.startswith("topic positions: positions that were committed are gone since ")
+    assert "partition 3 ends at offset 60, " in said and "delivered again" in said and "offsets reset" not in said
+
+
+def test_what_only_seems_to_be_gone_is_not_told() -> None:
+    looks = Looks()
+    looks.after(0, {("a", 0): ("x", 50)})
+    assert looks.after(LOOK_SECONDS, {("a", 0): ("x", 40)}) == []
+    assert looks.after(SURE_SECONDS, {("a", 0): ("x", 50)}) == [], "a former leader had answered"
+    assert looks.after(LOOK_SECONDS, {}) == [], "nobody leads it"
+    assert looks.after(LOOK_SECONDS, RetriableDeliveryError("away")) == []
+    assert looks.after(LOOK_SECONDS, {("a", 0): ("another", 0)}) == [], "somebody has deleted the topic"
+    assert looks.after(LOOK_SECONDS, {("a", 0): ("another", 0)}) == []
+
+
+def test_who_has_looked_at_a_topic_does_it_at_once_when_brokers_were_away() -> None:
+    """Its slot has gone to another worker, who does not know how far it went."""
+    looks = Looks()
+    looks.after(0, {("a", 0): ("x", 50), ("b", 0): ("y", 1)})
+    assert looks.after(LOOK_SECONDS, {("a", 0): ("x", 40)}, frozenset(), ready=False) == [] and len(looks.asked) == 1
+    looks.after(1, {("a", 0): ("x", 40)}, frozenset())
+    assert looks.asked == [["a", "b", "positions"], ["a", "b"]]
+    assert len(looks.after(SURE_SECONDS, {("a", 0): ("x", 40)}, frozenset())) == 1
+
+
+@pytest.mark.kafka
+def test_where_partitions_end(kafka: EmbeddedKafka, unique: Callable[[str], str]) -> None:
+    topic = unique("ends")
+    clients = kafka_clients(loaded(worker={"bootstrap.servers": kafka.bootstrap_servers}))
+    admin = clients.admin()
+    assert all(made.result(60) is None for made in admin.create_topics([NewTopic(topic, 2, 1)]).values())
+    producer = clients.producer()
+    producer.produce(topic, b"x", partition=1)
+    assert not producer.flush(60)
+    found = partition_ends(clients, [topic, unique("none")])
+    assert {place: end for place, (_, end) in found.items()} == {(topic, 0): 0, (topic, 1): 1}
+    assert len({topic_id for topic_id, _ in found.values()}) == 1
