@@ -105,16 +105,22 @@ def test_it_is_cut_off_where_nobody_reads_what_it_says() -> None:
 # The command line as it is, but for what hangs.
 _HANGS = """
 import atexit, ctypes, os, signal, sys, threading
-from connector.cli import last_resort, main, run
+from connector.cli import last_resort, main, run, service
 from connector.errors import ConfigurationError
 last_resort.END_SECONDS = 0.3
 {who}
 main.END_SECONDS = run.END_SECONDS = last_resort.END_SECONDS
 hangs = threading.Event().wait
 here = ["run", "config/connector.json"]
-def work(self, args, output, stop, last_resort, stack):
-    return {work}
-run.RunCommand._run = work
+class Work:
+    def kill(self):
+        pass
+    def __init__(self, args, stop, stack):
+        self.stack = stack
+    def run(self, output):
+        stack = self.stack
+        return {work}
+service.Service = Work
 {before}
 main.main(here)
 """
