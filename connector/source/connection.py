@@ -156,6 +156,11 @@ class Connection:
         self._policy.avoid(host, seconds)
 
     @property
+    def slow_hosts(self) -> dict[str, str]:
+        """Those that others are asked in place of, since they say nothing or are slow, and which of the two it is."""
+        return self._policy.troubles
+
+    @property
     def _policy(self) -> HoldersFirst:
         return self._cluster.profile_manager.default.load_balancing_policy  # type: ignore[no-any-return]
 

@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 # How long a node is avoided that says nothing, or is slow, if there are others, and at the most.
 AVOIDED_SECONDS, LONGEST_SECONDS = 30.0, 300.0
 
+# Whether that is over shows when it is asked again; who is not asked counts as well after so long.
+TRIAL_SECONDS = 15.0
+
 # A node is slow that takes so long, and so many times as long as the fastest. Its answers hold places for queries that
 # streams of other nodes wait for. Of how many answers that is known, and how many it is the mean of at most.
 SLOW_SECONDS, SLOW_FACTOR = 1.0, 10.0
@@ -55,8 +58,8 @@ class HoldersFirst(WrapperPolicy):  # type: ignore[misc]
     trouble: Exception | None = None
     # Until when. Replaced as a whole: plans are made in any thread.
     _avoided: Mapping[Any, float] = MappingProxyType({})
-    # How often in a row each was avoided that said nothing, or was slow.
-    _troubles: Mapping[Any, int] = MappingProxyType({})
+    # How often in a row each was avoided that said nothing, or was slow, and what it did the last time.
+    _troubles: Mapping[Any, tuple[int, str]] = MappingProxyType({})
 
     def __init__(self, child_policy: Any) -> None:
         super().__init__(child_policy)
@@ -65,7 +68,7 @@ class HoldersFirst(WrapperPolicy):  # type: ignore[misc]
 
     def avoid(self, host: Any, seconds: float) -> None:
         now = time.monotonic()
-        still = {each: until for each, until in self._avoided.items() if until > now}
+        still = {each: until for each, until in self._avoided.items() if until + TRIAL_SECONDS > now}
         self._avoided = {**still, host: now + seconds}
 
     def heard(self, answered: Any, silent: Collection[Any], seconds: float | None = None) -> None:
@@ -86,18 +89,28 @@ class HoldersFirst(WrapperPolicy):  # type: ignore[misc]
         if mean > SLOW_SECONDS and mean > SLOW_FACTOR * fastest:
             self._trouble(answered, f"takes {mean:.1f} s to answer, another node {fastest:.2f} s")
         elif answered in self._troubles:
-            self._troubles = {host: times for host, times in self._troubles.items() if host != answered}
+            self._troubles = {host: trouble for host, trouble in self._troubles.items() if host != answered}
 
     def _trouble(self, host: Any, what: str) -> None:
         # Many questions that were put to it meet the same trouble.
         if self._is_avoided(host):
             return
-        times = self._troubles.get(host, 0) + 1
-        self._troubles = {**self._troubles, host: times}
+        times = self._troubles.get(host, (0, ""))[0] + 1
+        self._troubles = {**self._troubles, host: (times, what)}
         self._pace.pop(host, None)
         pause = doubled(AVOIDED_SECONDS, times, LONGEST_SECONDS)
         self.avoid(host, pause)
-        log.warning("%s %s: for %.0f s it is asked last", bracketed(str(host.endpoint)), what, pause)
+        log.info("%s %s: for %.0f s it is asked last", bracketed(str(host.endpoint)), what, pause)
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        """Nodes that do not answer, or slowly, and which of the two it is."""
+        now, avoided = time.monotonic(), self._avoided
+        return {
+            str(host.endpoint): what
+            for host, (_, what) in self._troubles.items()
+            if now < avoided.get(host, -TRIAL_SECONDS) + TRIAL_SECONDS
+        }
 
     def _is_avoided(self, host: Any) -> bool:
         now = time.monotonic()

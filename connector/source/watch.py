@@ -69,6 +69,13 @@ CLOCK_APART = Purpose(
     holds=False,
     partial=True,
 )
+SLOW = Purpose(
+    "slow node",
+    "this node does not answer in time",
+    "other nodes are asked in its place",
+    holds=False,
+    partial=True,
+)
 ALIVE = Purpose(
     SOURCE,
     "ScyllaDB does not answer",
@@ -134,7 +141,7 @@ class Watch:
         self._background = background
         self._monotonic = monotonic
         self.polls: list[Poll] = []
-        background.expect(STREAM_SETS)
+        background.expect(STREAM_SETS, SLOW)
         self._describing = Describing(planner, connection, settings, chores, tables, background, monotonic, lacks)
         self._clock = background.task(CLOCK)
         self._clocks: dict[str, Task] = {}
@@ -143,6 +150,7 @@ class Watch:
         self._nodes = background.task(NODES)
         self._alive = background.task(ALIVE)
         self._alive_due = 0.0
+        self._slow = set[str]()
         self._asking = False
         self._clock_due = 0.0
         self._sampling = False
@@ -360,6 +368,10 @@ class Watch:
     def _answered(self, _: None, error: BaseException | None) -> None:
         self._asking = False
         self._alive_due = self._monotonic() + ALIVE_SECONDS
+        slow = self._connection.slow_hosts
+        for host in self._slow | slow.keys():
+            self._background.task(SLOW, host).is_now(slow.get(host))
+        self._slow = set(slow)
         if error is None:
             self._alive.worked()
         else:

@@ -179,6 +179,10 @@ class SimulatedConnection(Connection):
     def host_count(self) -> int:
         return len(self._simulated.nodes)
 
+    @property
+    def slow_hosts(self) -> dict[str, str]:
+        return {}
+
     def raise_blindness(self) -> None:
         self._raise_if_away()
 

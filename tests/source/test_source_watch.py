@@ -13,11 +13,13 @@ import pytest
 from cassandra.cluster import Session
 
 from connector.errors import RetriableSourceError, SourceError
+from connector.source import routing
 from connector.source.background import LONGEST_PAUSE, TELL_SECONDS, Background, Failing
 from connector.source.chores import Chores
 from connector.source.connection import Connection
 from connector.source.describing import LOOK_SECONDS, LOOKS_AT_ALL, without_cdc
 from connector.source.descriptions import DescribedTable, describe_table
+from connector.source.routing import LEAST_ANSWERS
 from connector.source.stream_sets import VnodeGenerations
 from connector.source.tables import Tables
 from connector.source.watch import Watch
@@ -295,6 +297,17 @@ def test_one_server_of_three_that_refuses_or_has_another_time(monkeypatch: pytes
                 assert (apart.about, apart.partial, apart.holds) == (wrong, True, False)
                 assert apart.error == "it is 600 s behind them; set it right (NTP)"
             watched.run(60)
+            assert watched.background.failing() == []
+            monkeypatch.setattr(routing, "AVOIDED_SECONDS", 0.0)
+            slow = next(host for host in watched.connection.hosts() if str(host.endpoint) == wrong)
+            watched.connection._policy.heard(None, [slow])
+            watched.run(10)
+            [told] = watched.failing("slow node")
+            assert (told.about, told.partial, told.holds) == (wrong, True, False)
+            assert told.error == "takes queries and does not answer"
+            for _ in range(LEAST_ANSWERS):
+                watched.connection._policy.heard(slow, [], 0.01)
+            watched.run(5)
             assert watched.background.failing() == []
         finally:
             watched.close()
