@@ -51,6 +51,10 @@ _CAUSES = {
         "this machine's clock differs from the broker's by more than the topic takes (message.timestamp.after.max.ms, "
         "an hour by default since Kafka 4.0, and message.timestamp.before.max.ms): set the clock right"
     ),
+    KafkaError.CONCURRENT_TRANSACTIONS: (
+        "its last transaction has not ended yet; where that lasts, a partition that it wrote to, of a topic or of "
+        "Kafka's own, takes no record: it has no leader, or fewer replicas in sync than min.insync.replicas"
+    ),
     KafkaError.INVALID_TRANSACTION_TIMEOUT: (
         "transaction.timeout.ms, 15000 unless the worker's file has another, is more than the brokers' "
         "transaction.max.timeout.ms: lower the one, or raise the other"
