@@ -30,7 +30,9 @@ from spark_jobs.tables import Lease, backfills, job_lease, open_sink
 
 ATTEMPTS_ONCE = 3
 _FIRST_PAUSE_S = 0.5
-_POLL_S = 0.1
+_POLL_S, _ASKED_S = 0.1, 0.003
+"""How often queries are looked at: each is asked in Java, for 0.1 ms of a core. Of some hundred tables that, ten
+times a second, would be as much as all that they do while nothing is written."""
 _BESIDE_AT_ONCE = 2
 _BACKFILL_S = 5.0
 """How often it is looked whether a backfill is under way."""
@@ -217,7 +219,7 @@ def _watch(
                 landing.begin(pool, "upkeep", landing.stream.keep_house)
         if once and not any(item.waits for item in landings):
             return
-        stop.wait(_POLL_S)
+        stop.wait(max(_POLL_S, _ASKED_S * len(landings)))
 
 
 def _is_filled(session: SparkSession, settings: Settings) -> bool:
