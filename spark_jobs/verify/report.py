@@ -57,6 +57,10 @@ class Difference:
         )
 
 
+REMEDY = "  scylla-cdc backfill lands what is missing or older here, land --rebuild {table} all of the table anew"
+"""Where rows differ and nothing is on its way."""
+
+
 @dataclass
 class Verdict:
     """One table. ``problem`` is why it could not be compared, which counts as a difference."""
@@ -109,6 +113,8 @@ class Verdict:
         lines += [f"  {each.text()}" for each in self.first]
         if len(self.first) < self.differences:
             lines.append(f"  … and {self.differences - len(self.first):,} more")
+        if any(each.key for each in self.first) and not self.behind:
+            lines.append(REMEDY.format(table=self.table))
         return lines
 
 

@@ -196,6 +196,10 @@ def test_all_differences_are_counted_and_some_listed() -> None:
         '  ks.t (p=2): not landed: {"v": "a"} (written 7)',
         "  … and 1,000 more",
     ]
+    verdict.behind = 0
+    assert verdict.lines()[4:] == [
+        "  scylla-cdc backfill lands what is missing or older here, land --rebuild ks.t all of the table anew"
+    ], "what helps, where nothing is on its way"
     assert as_json([verdict])["differences"] == 1002
     assert as_text([verdict]).splitlines()[-1] == "1,002 differences"
 
