@@ -45,11 +45,14 @@ _PROPERTIES = {
     "write.update.mode": "merge-on-read",
     "write.merge.mode": "merge-on-read",
     "write.metadata.delete-after-commit.enabled": "true",
-    "write.metadata.previous-versions-max": "100",
+    # Each tells of all snapshots, those of a week: one has 12 MB where one a minute is made.
+    "write.metadata.previous-versions-max": "20",
     "commit.retry.num-retries": "20",
 }
 _OWN = {f"{NOTE}.published": "true"}
 """Stays where commits with notes have expired, and users have chosen other properties."""
+_FORMER = _PROPERTIES | {"write.metadata.previous-versions-max": "100"}
+"""What earlier versions gave instead of an own one."""
 _RESERVED = frozenset(
     ("_deleted", "_file", "_last_updated_sequence_number", "_partition", "_pos", "_row_id", "_spec_id")
 )
@@ -176,9 +179,9 @@ class IcebergPublisher:
             return False
         if self._noted(loaded) is not None:
             return True
-        # The commits with our notes may have expired; its properties stay. Earlier versions gave it no own one.
+        # The commits with our notes may have expired; its properties stay.
         there = loaded.properties()
-        return any(all(there.get(name) == value for name, value in each.items()) for each in (_OWN, _PROPERTIES))
+        return any(all(there.get(name) == value for name, value in each.items()) for each in (_OWN, _FORMER))
 
     def _check_own(self, table: str, there: StructType | None) -> None:
         """Refuses to make a table anew that somebody else has made, or to take a name that is landing's own."""

@@ -17,7 +17,8 @@ from connector.table_name import TableName
 from spark_jobs.config.settings import load_settings
 from spark_jobs.model import TTL
 from spark_jobs.model.definitions import parse_definition
-from spark_jobs.sinks import DEFAULT, FORMATS, LostRaceError
+from spark_jobs.sinks import DEFAULT, FORMATS, LostRaceError, iceberg_published
+from spark_jobs.sinks.iceberg_published import IcebergPublisher
 from spark_jobs.stream import TableStream, publishing, table_stream
 from spark_jobs.stream.ending_cells import EndingCells
 from spark_jobs.stream.progress import Progress
@@ -259,3 +260,20 @@ def test_a_column_with_the_name_of_one_of_the_formats_own_is_told() -> None:
         without = without_feed(typed, FORMATS["delta"])
         assert (without is None) == (told is None) and (told or "") in (without or "")
         assert without_feed(typed, FORMATS["iceberg"]) is None
+
+
+def test_a_published_iceberg_table_keeps_few_metadata_files_and_is_known_by_what_earlier_versions_gave_it() -> None:
+    """Each file tells of all snapshots: 12 MB of those of a week, and a hundred of them were kept."""
+    kept = "write.metadata.previous-versions-max"
+    assert int(iceberg_published._PROPERTIES[kept]) <= 20
+    publisher, table = IcebergPublisher.__new__(IcebergPublisher), MagicMock()
+    publisher._sink = MagicMock(**{"loaded.return_value": table})
+    table.currentSnapshot.return_value.summary.return_value = {}
+    table.currentSnapshot.return_value.parentId.return_value = None
+
+    def is_ours(properties: dict[str, str]) -> bool:
+        table.properties.return_value = properties
+        return publisher._is_made_here("ks/t")
+
+    assert is_ours({"scylla-cdc.published": "true", kept: "1"})
+    assert is_ours({**iceberg_published._PROPERTIES, kept: "100"}) and not is_ours(iceberg_published._PROPERTIES)
