@@ -123,11 +123,12 @@ class DeltaSink:
     def delete(self, table: str, condition: str) -> None:
         retried(lambda: self.session.sql(f"DELETE FROM {self.relation(table)} WHERE {condition}"), _is_conflict)
 
-    def compact(self, table: str) -> None:
-        spans = portions(self.sizes(table), _MOST_AT_ONCE)
+    def compact(self, table: str, through: int | None = None) -> None:
+        sizes = {part: size for part, size in self.sizes(table).items() if through is None or part <= through}
+        spans = portions(sizes, _MOST_AT_ONCE)
         part = quoted(partitioned_by(self.session, self.path(table)))
         for first, last in spans:
-            where = f" WHERE {part} BETWEEN {first} AND {last}" if len(spans) > 1 else ""
+            where = f" WHERE {part} BETWEEN {first} AND {last}" if len(spans) > 1 or through is not None else ""
             text = f"OPTIMIZE {self.relation(table)}{where}"
             retried(lambda text=text: self.session.sql(text), _is_conflict)  # type: ignore[misc]
 

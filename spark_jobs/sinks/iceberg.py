@@ -159,8 +159,9 @@ class IcebergSink:
     def delete(self, table: str, condition: str) -> None:
         self._sql(table, f"DELETE FROM {self.relation(table)} WHERE {condition}")
 
-    def compact(self, table: str) -> None:
-        self._call(table, "rewrite_data_files", ", options => map('min-input-files', '2')")
+    def compact(self, table: str, through: int | None = None) -> None:
+        where = "" if through is None else f", where => {literal(f'{self._part(table)} <= {through}')}"
+        self._call(table, "rewrite_data_files", f", options => map('min-input-files', '2'){where}")
 
     def vacuum(self, table: str, older_than_ms: int) -> None:
         self._expire(table, older_than_ms)
@@ -168,8 +169,7 @@ class IcebergSink:
         self._call(table, "remove_orphan_files", f", older_than => {orphaned}")
 
     def sizes(self, table: str) -> Mapping[int, int]:
-        """Of tables that have one column to partition by."""
-        part = quoted("partition", str(self.loaded(table).spec().fields().get(0).name()))
+        part = f"partition.{self._part(table)}"
         files = f"{self.relation(table)}.files"
         rows = self.session.sql(f"SELECT {part} AS part, sum(file_size_in_bytes) AS size FROM {files} GROUP BY 1")
         return {row["part"]: row["size"] for row in rows.collect()}
@@ -187,6 +187,10 @@ class IcebergSink:
         row = self.session.sql(counted).first()
         assert row is not None
         return int(row[0]), int(row[1])
+
+    def _part(self, table: str) -> str:
+        """Of tables that have one column to partition by."""
+        return quoted(str(self.loaded(table).spec().fields().get(0).name()))
 
     def _whole(self, table: str, frame: DataFrame) -> DataFrame:
         """The frame with all columns of the table, in its order; Iceberg fills in none."""

@@ -70,8 +70,8 @@ class Sink(Protocol):
     def delete(self, table: str, condition: str) -> None:
         """Removes the rows that meet the SQL condition, in one commit."""
 
-    def compact(self, table: str) -> None:
-        """Makes few large files of many small ones; changes no row."""
+    def compact(self, table: str, through: int | None = None) -> None:
+        """Makes few large files of many small ones, of the partitions up to this one if it is given; changes no row."""
 
     def vacuum(self, table: str, older_than_ms: int) -> None:
         """Deletes files that no snapshot younger than this needs."""

@@ -1,7 +1,8 @@
 """What a running job does for its table beside landing: what nobody needs any more goes, so that nobody has to call.
 
 In: what was merged, and when. Out: merged changes that no reader started before can still ask for are removed, and so
-are positions that newer ones stand for, and files of no version. Only ``maintain`` sorts, compacts, forgets deletes.
+are positions that newer ones stand for, and files of no version. What stays for good, the changes of a history and dead
+letters, gets larger files: each batch leaves one or more. Only ``maintain`` sorts, compacts the rest, forgets deletes.
 
 A file that no version names may be one that a commit is about to name, of this job or of ``maintain`` beside it. None
 is taken for garbage within a day: no commit takes that long.
@@ -61,6 +62,7 @@ class Housekeeping:
             self._removed = through
         if vacuums:
             self._vacuum_at = self._now() + _VACUUM_EVERY_S
+            landed.compact_changes(through)
             for table in landed.folders():
                 landed.sink.vacuum(table, max(YOUNG_MS, int(self._grace_s * 1000)))
             publishing.vacuum(max(YOUNG_MS, self._kept_ms))

@@ -44,6 +44,9 @@ class Beside:
     def remove_changes(self, through: int) -> None:
         self.done.append(("changes", through))
 
+    def compact_changes(self, through: int) -> None:
+        self.done.append(("compact", through))
+
     def remove_positions(self, newer: dict[tuple[str, int], int]) -> None:
         self.done.append(("positions", newer))
 
@@ -88,14 +91,27 @@ def test_files_that_a_commit_may_be_about_to_name_stay() -> None:
     beside.seconds = HOUR_S - 1
     assert beside.keep() == []
     beside.seconds = HOUR_S
-    assert beside.keep() == [("vacuum", "changelog", DAY_MS), ("vacuum", 7 * DAY_MS)]
+    assert beside.keep() == [("compact", 0), ("vacuum", "changelog", DAY_MS), ("vacuum", 7 * DAY_MS)]
     beside.seconds = 2 * HOUR_S
     assert beside.keep() == []
     beside.seconds = 7 * HOUR_S
-    assert len(beside.keep()) == 2
+    assert len(beside.keep()) == 3
     eager = Beside(**{"reader.grace.ms": 0, "publish.retention.ms": 0})
     eager.seconds = HOUR_S
-    assert eager.keep() == [("vacuum", "changelog", DAY_MS), ("vacuum", DAY_MS)]
+    assert eager.keep()[1:] == [("vacuum", "changelog", DAY_MS), ("vacuum", DAY_MS)]
+
+
+def test_what_stays_for_good_gets_larger_files_once_no_reader_waits_for_its_merge() -> None:
+    """Each batch leaves files, and those of a history were there for ever: each commit and query knows all of them."""
+    beside = Beside(history=True)
+    beside.house.merged(3)
+    beside.seconds = 2 * HOUR_S
+    beside.house.merged(5)
+    assert beside.keep()[:2] == [("positions", {("p", 0): 9}), ("compact", 3)]
+    beside.seconds = 4 * HOUR_S
+    assert beside.keep() == [("positions", {("p", 0): 9})], "not with every upkeep"
+    beside.seconds = 9 * HOUR_S
+    assert beside.keep()[0] == ("compact", 5)
 
 
 def test_no_delete_is_forgotten_while_something_older_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
