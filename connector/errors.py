@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 
 class CdcError(Exception):
@@ -176,7 +176,17 @@ class LostClaim(CdcError):
 
 
 class PoisonRow(CdcError):
-    """A row that can never be turned into a record; the message says which and why."""
+    """A row that can never be turned into a record; the message says which and why.
+
+    ``stage``: what cannot be done with it, in Kafka Connect's word; without another one it cannot be read.
+    """
+
+    stage = "TASK_POLL"
+
+    def at(self, stage: str) -> Self:
+        """The same, of another stage."""
+        self.stage = stage
+        return self
 
 
 class PoisonRecord(PoisonRow):

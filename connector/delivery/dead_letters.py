@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from connector.delivery.records import OutgoingRecord, record_size
+from connector.errors import PoisonRow
 from connector.secrets import scrub
 
 # A row of many megabytes is often why it is here: its beginning and its full length are enough to find it again.
@@ -19,7 +20,7 @@ PREFIX = "__connect.errors."
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Why and where. ``stage`` is Connect's word for the step that failed (VALUE_CONVERTER, TRANSFORMATION, …)."""
+    """Why and where."""
 
     connector: str
     task: str
@@ -28,8 +29,7 @@ class DeadLetter:
     stream_id: str
     time: str
     batch_seq_no: int | None
-    stage: str
-    error: BaseException
+    error: PoisonRow
     raw: bytes
 
 
@@ -54,7 +54,7 @@ def dead_letter_record(
             "topic": letter.topic,
             "connector.name": letter.connector,
             "task.id": letter.task,
-            "stage": letter.stage,
+            "stage": letter.error.stage,
             "class.name": f"{kind.__module__}.{kind.__qualname__}",
             "exception.class.name": f"{kind.__module__}.{kind.__qualname__}",
             "exception.message": scrub(str(letter.error)),

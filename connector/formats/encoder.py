@@ -42,6 +42,9 @@ log = logging.getLogger(__name__)
 #: What the shortcut raises at a cell that is not as cells usually are; anything else is a shape it was not made for.
 _UNUSUAL = (ValueError, TypeError, OverflowError, KeyError, struct.error)
 
+#: Kafka Connect's words for steps that more than one way of a record takes.
+_READ, _KEY, _VALUE = "TASK_POLL", "KEY_CONVERTER", "VALUE_CONVERTER"
+
 #: How many schemas that transforms brought up are remembered before the memory starts anew.
 _REMEMBERED_SCHEMAS = 1000
 
@@ -92,6 +95,8 @@ class Encoder:
         self._skipped_operations = options.skipped_operations
         self._plain_kinds = frozenset("cudr") - options.skipped_operations
         self._data_plan = record_format(options.format).plan
+        #: What is being done, for what is said of a row where it fails: Kafka Connect's word.
+        self._stage = _READ
         self._plans: dict[LogLayout, _Bound] = {}
         self._range_plans: dict[LogLayout, _Bound] = {}
         self._serializers: dict[tuple[str, str, int], tuple[Schema | None, Serialize]] = {}
@@ -109,11 +114,12 @@ class Encoder:
             if bound is None:
                 bound = self._bind(self._plans, change.batch.layout, self._data_plan, shortcut=True)
             plan = bound.plan
-            now = self._clock()
+            now, self._stage = self._clock(), _READ
             key, value = plan.key(change), plan.value(change, now)
             headers = plan.headers(change) if plan.headers is not None else []
             if self._transform is None or self._routes_only:
-                key_bytes, value_bytes = bound.serialize_key(key), bound.serialize_value(value)
+                key_bytes, value_bytes = self._both_serialized(bound, key, value)
+                self._stage = "HEADER_CONVERTER"
                 encoded = [(header[0], self._header_bytes(header)) for header in headers] if headers else []
                 records = [
                     Record(plan.topic, key_bytes, value_bytes, [*encoded, *cell_headers(change), *bound.version])
@@ -130,14 +136,14 @@ class Encoder:
             raise
         except Exception as error:
             # Whatever it is, the row says where: a worker that died of it would die of it again.
-            raise _explained(change, error) from error
+            raise _explained(change, error, self._stage) from error
 
     def _delete(
         self, change: Change, data: DecodedRecord, tombstone: DecodedRecord, told: MetadataHeaders
     ) -> list[Record]:
         """Each is made by itself, as in Java, where many transforms fail at a tombstone and deletes are delivered."""
         made: list[Record] = []
-        failed: list[tuple[str, Exception]] = []
+        failed: list[tuple[str, Exception, str]] = []
         if self.options.strict and self._transform is not None:
             tombstone.headers = self._transform.headers_beside(data)
         for name, record, version in (("delete", data, told), ("tombstone", tombstone, ())):
@@ -147,12 +153,13 @@ class Encoder:
             except (CdcError, MemoryError):
                 raise
             except Exception as error:
-                failed.append((name, error))
+                failed.append((name, error, self._stage))
         if len(failed) > 1:
+            self._stage = failed[0][2]
             raise failed[0][1]
-        for name, reason in failed:
+        for name, reason, stage in failed:
             why = f"of its two records the {name} cannot be made: {type(reason).__name__}: {reason}"
-            raise PoisonRecord(str(poison(change.batch, change.row, why)), made) from reason
+            raise PoisonRecord(str(poison(change.batch, change.row, why)), made).at(stage) from reason
         return made
 
     def encode_alike(self, changes: Sequence[Change]) -> list[list[Record]] | None:
@@ -249,17 +256,17 @@ class Encoder:
             if bound is None:
                 bound = self._bind(self._range_plans, change.batch.layout, range_delete_plan)
             plan = bound.plan
-            now = self._clock()
+            now, self._stage = self._clock(), _READ
             key, value = plan.key(change), plan.value(change, now)
             if self._transform is not None and not self._routes_only:
                 return self._converted(self._decoded(plan, key, value, [], "range_delete", now), bound.version)
-            key_bytes, value_bytes = bound.serialize_key(key), bound.serialize_value(value)
+            key_bytes, value_bytes = self._both_serialized(bound, key, value)
             return [Record(plan.topic, key_bytes, value_bytes, [*bound.version], "range_delete")]
         except (CdcError, MemoryError):
             raise
         except Exception as error:
             # Whatever it is, the row says where: a worker that died of it would die of it again.
-            raise _explained(change, error) from error
+            raise _explained(change, error, self._stage) from error
 
     def _skip_several(self, change: Change) -> None:
         table = change.table.full_name
@@ -301,11 +308,15 @@ class Encoder:
         plan = make(layout, self.options)
         tombstone_topic = plan.topic
         if self._transform is not None and self._routes_only:
+            self._stage = "TRANSFORMATION"
             tombstone_topic = self._transform.routed(plan.topic, tombstone=True)
             plan = replace(plan, topic=self._transform.routed(plan.topic))
+        self._stage = _KEY
+        serialize_key = self._key_converter.serializer(plan.topic, plan.key_schema)
+        self._stage = _VALUE
         bound = _Bound(
             plan,
-            self._key_converter.serializer(plan.topic, plan.key_schema),
+            serialize_key,
             self._value_converter.serializer(plan.topic, plan.value_schema),
             tombstone_topic,
             version=version_headers(layout.description, self.options),
@@ -346,13 +357,23 @@ class Encoder:
         return self._serialized(self._transformed(record), version)
 
     def _transformed(self, record: DecodedRecord) -> DecodedRecord | None:
+        self._stage = "TRANSFORMATION"
         return record if self._transform is None else self._transform(record)
+
+    def _both_serialized(self, bound: _Bound, key: Any, value: Any) -> tuple[bytes | None, bytes | None]:
+        self._stage = _KEY
+        key_bytes = bound.serialize_key(key)
+        self._stage = _VALUE
+        return key_bytes, bound.serialize_value(value)
 
     def _serialized(self, done: DecodedRecord | None, version: MetadataHeaders = ()) -> list[Record]:
         if done is None:
             return []
+        self._stage = _KEY
         key = self._serializer("key", self._key_converter, done.topic, done.key_schema)(done.key)
+        self._stage = _VALUE
         value = self._serializer("value", self._value_converter, done.topic, done.value_schema)(done.value)
+        self._stage = "HEADER_CONVERTER"
         headers = [*((header[0], self._header_bytes(header)) for header in done.headers), *version]
         return [Record(done.topic, key, value, headers, done.kind, done.partition)]
 
@@ -368,10 +389,10 @@ class Encoder:
         return serialize
 
 
-def _explained(change: Change, error: Exception) -> PoisonRow:
+def _explained(change: Change, error: Exception, stage: str) -> PoisonRow:
     """Decode everything once more, slowly, to name the column that is wrong."""
     try:
         _ = change.key, change.columns, change.before_values, change.after_values
     except PoisonRow as named:
         return named
-    return poison(change.batch, change.row, f"{type(error).__name__}: {error}")
+    return poison(change.batch, change.row, f"{type(error).__name__}: {error}").at(stage)

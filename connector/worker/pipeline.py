@@ -34,6 +34,9 @@ SMALL_RECORD = 300
 # many at once: where it refuses every other one, asking it costs more than it wins.
 MOST_IN_A_ROW = 512
 
+# Kafka Connect's word for what cannot be done with a record that the broker does not take.
+_PRODUCE = "KAFKA_PRODUCE"
+
 
 @dataclass(slots=True)
 class Encoded:
@@ -197,7 +200,7 @@ class Pipeline:
         if self.poison:
             remembered = self.poison.get(_place(batch))
             if remembered is not None:
-                raise PoisonRow(remembered)
+                raise PoisonRow(remembered).at(_PRODUCE)
         records: list[Record] = []
         left_out = None
         for change in changes_of(batch):
@@ -220,7 +223,7 @@ class Pipeline:
                 raise PoisonRow(
                     f"a record of {size} bytes is larger than topic {record.topic} takes "
                     f"(max.message.bytes is {self.facts[record.topic].max_message_bytes})"
-                )
+                ).at(_PRODUCE)
             done.records.append(record)
             done.bytes += size
 
@@ -338,7 +341,6 @@ class Pipeline:
             stream_id=batch.stream_id.hex(),
             time=str(batch.timeuuid),
             batch_seq_no=int.from_bytes(number, "big", signed=True) if number else None,
-            stage="VALUE_CONVERTER",
             error=poison,
             raw=raw_rows(batch),
         )

@@ -153,7 +153,6 @@ def test_a_dead_letter_says_where_its_row_stands_and_keeps_its_beginning() -> No
         stream_id="0xab",
         time="d0c1",
         batch_seq_no=3,
-        stage="VALUE_CONVERTER",
         error=PoisonRow("operation 77 is not known"),
         raw=b"x" * (MAX_VALUE_BYTES + 1),
     )
@@ -163,5 +162,5 @@ def test_a_dead_letter_says_where_its_row_stands_and_keeps_its_beginning() -> No
     assert headers["scylla.cdc.length"] == str(MAX_VALUE_BYTES + 1)
     assert headers["scylla.cdc.stream_id"] == "0xab"
     assert headers["__connect.errors.exception.message"] == "operation 77 is not known"
-    assert headers["__connect.errors.stage"] == "VALUE_CONVERTER"
+    assert headers["__connect.errors.stage"] == "TASK_POLL"
     assert not [name for name, _ in dead_letter_record("dead", letter, with_context=False).headers if "connect" in name]

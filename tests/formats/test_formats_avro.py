@@ -385,8 +385,13 @@ def test_times_of_the_day_are_avros() -> None:
 
 def test_names_that_avro_does_not_allow_are_told_plainly() -> None:
     log = Log(table({"pk": "int", "a b": "int"}))
-    with pytest.raises(PoisonRow, match=r"Avro does not allow the name 'a b'.*JSON converter"):
+    with pytest.raises(PoisonRow, match=r"Avro does not allow the name 'a b'.*JSON converter") as caught:
         encoded(Ids(), log, log.row(2, 0, True, pk=1))
+    assert caught.value.stage == "VALUE_CONVERTER"
+    log = Log(table({"p k": "int", "a": "int"}, partition=("p k",)))
+    with pytest.raises(PoisonRow, match=r"Avro does not allow the name 'p k'") as caught:
+        encoded(Ids(), log, log.row(2, 0, True, **{"p k": 1}))
+    assert caught.value.stage == "KEY_CONVERTER"
 
 
 def test_what_the_registry_refuses_stays_what_it_is() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from connector.changes import TableDescription
 from connector.config import TransformSpec
-from connector.errors import ConfigurationError, PoisonRow, Problem
+from connector.errors import ConfigurationError, PoisonRecord, PoisonRow, Problem
 from connector.formats.encoder import Encoder
 from connector.formats.record import DecodedRecord, Record
 from connector.formats.transforms import build_transforms, check_transform
@@ -395,6 +395,43 @@ def test_a_record_that_a_transform_cannot_take_is_poison() -> None:
     made = Encoder(options, clock=lambda: NOW_NS)
     with pytest.raises(PoisonRow, match="no image to take a row from"):
         encode(made, SINGLE, SINGLE.row(1, 0, True, id=1, v="x"))
+
+
+CONVERTERS = "org.apache.kafka.connect.converters."
+
+
+@pytest.mark.parametrize(
+    ("side", "options", "converter", "stage"),
+    [
+        ("Key", {"type": "ExtractField$Key", "field": "id"}, "ShortConverter", "KEY_CONVERTER"),
+        ("Value", {"type": "ExtractField$Value", "field": "op"}, "LongConverter", "VALUE_CONVERTER"),
+        ("Key", {"type": "ValueToKey", "fields": "nothing"}, "", "TRANSFORMATION"),
+    ],
+)
+def test_what_cannot_be_done_with_a_row_is_told_in_connects_words(
+    side: str, options: dict[str, str], converter: str, stage: str
+) -> None:
+    properties = {"transforms": "x", **{f"transforms.x.{name}": value for name, value in options.items()}}
+    if converter:
+        properties[f"{side.lower()}.converter"] = CONVERTERS + converter
+    made = encoder(**properties)
+    for _ in range(2):
+        with pytest.raises(PoisonRow) as caught:
+            encode(made, SINGLE, SINGLE.row(1, 0, True, id=100000, v="x"))
+        assert caught.value.stage == stage
+        with pytest.raises(PoisonRow, match="column v") as caught:
+            encode(made, SINGLE, SINGLE.row(1, 0, True, raw={"v": b"\xff"}, id=1))
+        assert caught.value.stage == "TASK_POLL"
+
+
+HEADER = {"transforms": "h", "transforms.h.type": "HeaderFrom$Value", "transforms.h.fields": "op"}
+
+
+def test_of_a_delete_the_tombstone_alone_is_told_as_what_a_transform_failed_at() -> None:
+    moved = {**HEADER, "transforms.h.headers": "op", "transforms.h.operation": "copy"}
+    with pytest.raises(PoisonRecord, match="the tombstone cannot be made") as caught:
+        encode(encoder(**moved), SINGLE, SINGLE.row(4, 0, True, id=1))
+    assert caught.value.stage == "TRANSFORMATION"
 
 
 def test_a_strict_tombstone_repeats_the_headers_of_its_delete() -> None:
