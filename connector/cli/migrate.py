@@ -206,6 +206,8 @@ def _write(to: Path, migrated: list[Migrated], worker: Migrated, force: bool) ->
         Problem("FILE", "two connectors have the same name", str(path), file="command line")
         for path in sorted({path for path in taken if taken.count(path) > 1})
     ]
+    if to.exists() and not to.is_dir():
+        problems.append(Problem("--to", "is not a folder", str(to), file="command line"))
     if problems:
         raise UsageError(problems)
     to.mkdir(parents=True, exist_ok=True)

@@ -180,6 +180,8 @@ def test_files_are_overwritten_only_by_force(migrate: Any, tmp_path: Path) -> No
     (tmp_path / "new" / "worker.json").write_text("mine")
     answer = migrate("--to", tmp_path / "new")
     assert answer.status == 2 and "is there already" in json.dumps(answer.document)
+    answer = migrate("--to", tmp_path / "new" / "worker.json")
+    assert answer.status == 2 and "is not a folder" in json.dumps(answer.document)
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["worker.json"]
     assert migrate("--to", tmp_path / "new", "--force").status == 0
     assert json.loads((tmp_path / "new" / "worker.json").read_text())["group.id"] == "connect"
