@@ -100,8 +100,9 @@ def test_a_letter_that_cannot_be_sent_waits_behind_what_can() -> None:
 def test_a_record_that_its_topic_does_not_take_is_poison() -> None:
     found = pipeline(max_bytes=2_000)
     assert found.encode(batches("a", "b" * 3_000), PLENTY).ends == [1]
-    with pytest.raises(PoisonRow, match=r"larger than topic .* takes \(max.message.bytes is 2000\)"):
+    with pytest.raises(PoisonRow, match=r"larger than topic .* takes \(max.message.bytes is 2000\)") as caught:
         found.encode(batches("b" * 3_000), PLENTY)
+    assert caught.value.stage == "KAFKA_PRODUCE"
 
 
 def test_a_topic_that_fails_takes_nothing_until_it_is_mended() -> None:
@@ -119,8 +120,9 @@ def test_a_batch_that_was_found_out_once_is_poison_again() -> None:
     found, given = pipeline(), batches("a", "b")
     found.poison[given[1].stream_id, given[1].time] = "refused"
     assert found.encode(given, PLENTY).ends == [1]
-    with pytest.raises(PoisonRow, match="refused"):
+    with pytest.raises(PoisonRow, match="refused") as caught:
         found.encode(given[1:], PLENTY)
+    assert caught.value.stage == "KAFKA_PRODUCE"
 
 
 def test_what_kafka_refused_is_remembered_until_its_dead_letter_is_delivered() -> None:
