@@ -29,6 +29,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from connector.delivery.failures import LEADER_CHANGES, is_transient
 from connector.delivery.records import BulkClient
+from connector.delivery.throttling import Throttling
 from connector.errors import RetriableDeliveryError
 
 log = logging.getLogger("connector.kafka")
@@ -152,7 +153,7 @@ class HeedfulLog:
 
 
 class ConnectionHealth:
-    """The newest connection error of any client of this process, cleared when a call succeeds again.
+    """The newest connection error of any client of this process, cleared when a call succeeds again, or a quota.
 
     ``lost`` is for clients that last: that a client of a moment could reach no broker, or not the first address of a
     name, says nothing about theirs.
@@ -160,6 +161,7 @@ class ConnectionHealth:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self.throttling = Throttling()
         self._error: str | None = None
         self._outages = self._failures = 0
         self._refused: tuple[float, str] | None = None
@@ -213,7 +215,7 @@ class ConnectionHealth:
     @property
     def error(self) -> str | None:
         with self._lock:
-            return self._error
+            return self._error or self.throttling.cause
 
 
 def _is_refusal(error: KafkaError) -> bool:
@@ -363,6 +365,7 @@ class KafkaClients:
     def _merged(self, kind: Properties, own: Properties) -> dict[str, Any]:
         merged = {**self.common, **kind, **{name.replace("_", "."): value for name, value in own.items()}}
         merged.setdefault("error_cb", self.health.failed)
+        merged.setdefault("throttle_cb", self.health.throttling.heard)
         merged.setdefault("logger", _QUIET)
         return merged
 

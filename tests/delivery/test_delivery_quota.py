@@ -7,12 +7,12 @@ import struct
 import time
 
 import pytest
+from confluent_kafka import ThrottleEvent
 
 from connector.delivery.records import OutgoingRecord
+from connector.delivery.throttling import OF_NOW_SECONDS, Throttling
 from tests.delivery.conftest import World, mark
 from tests.servers.patience import until
-
-pytestmark = pytest.mark.kafka
 
 ALTER_CLIENT_QUOTAS = 49
 
@@ -36,6 +36,7 @@ def limit(bootstrap: str, client_id: str, bytes_per_second: float) -> None:
     assert (entries, error) == (1, 0), (throttle, answer)
 
 
+@pytest.mark.kafka
 def test_a_quota_only_slows_down(world: World) -> None:
     limit(world.bootstrap, "slow", 50_000.0)
     membership, _ = world.member("slow", session_timeout_ms=45_000)
@@ -48,3 +49,16 @@ def test_a_quota_only_slows_down(world: World) -> None:
     until(lambda: len(world.read(world.data)) == 30, what="all records")
     # 600,000 bytes at 50,000 a second, of which the first windows of the quota let some pass.
     assert time.monotonic() - began > 2.0
+    # Whatever takes long meanwhile says so; for how long brokers hold back is theirs to say.
+    assert "s (producer_byte_rate, consumer_byte_rate or request_percentage)" in (delivery.connection_error or "")
+
+
+@pytest.mark.parametrize(("throttled", "told"), [(0.9, False), (12.4, True)])
+def test_a_quota_that_holds_somebody_up_is_told_as_long_as_it_does(throttled: float, told: bool) -> None:
+    now = 100.0
+    throttling = Throttling(lambda: now)
+    throttling.heard(ThrottleEvent("10.0.0.1", 1, throttled))
+    said = "a quota: 10.0.0.1 has held an answer back for 12 s"
+    assert (throttling.cause or "").startswith(said) is told and bool(throttling.cause) is told
+    now += OF_NOW_SECONDS
+    assert throttling.cause is None
