@@ -102,7 +102,7 @@ def test_files_that_a_commit_may_be_about_to_name_stay() -> None:
 
 
 def test_what_stays_for_good_gets_larger_files_once_no_reader_waits_for_its_merge() -> None:
-    """Each batch leaves files, and those of a history were there for ever: each commit and query knows all of them."""
+    """Each batch leaves files, and those of a history were there for ever: each query of it opened all of them."""
     beside = Beside(history=True)
     beside.house.merged(3)
     beside.seconds = 2 * HOUR_S
