@@ -269,14 +269,14 @@ def test_topics_that_are_deleted_and_grow_take_no_row_with_them_that_comes_later
     assert outcome.kinds["topic deleted"]
 
 
-@pytest.mark.parametrize("seed", [2, 10])
+@pytest.mark.parametrize("seed", [3, 10])
 def test_positions_that_are_deleted_take_no_row_with_them(seed: int) -> None:
     outcome = simulate(seed, POSITIONS)
     assert not outcome.faults
     assert outcome.kinds["positions deleted"]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 4])
+@pytest.mark.parametrize("seed", [1, 3, 4])
 def test_snapshots_that_are_asked_for_and_pause_show_each_row_once(seed: int) -> None:
     outcome = simulate(seed, SIGNALLED)
     assert not outcome.faults
