@@ -12,20 +12,14 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
 from cassandra import ConsistencyLevel, OperationTimedOut
-from cassandra.auth import PlainTextAuthProvider
-from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
-from cassandra.policies import (
-    DCAwareRoundRobinPolicy,
-    ExponentialReconnectionPolicy,
-    FallthroughRetryPolicy,
-    HostDistance,
-    RoundRobinPolicy,
-)
+from cassandra.cluster import NoHostAvailable, Session
+from cassandra.policies import HostDistance
 from cassandra.query import BoundStatement
 
 from connector.changes import Scanner
@@ -33,10 +27,9 @@ from connector.errors import RetriableSourceError, SourceError
 from connector.source.datacenters import nobody_there
 from connector.source.failures import NotReached, bracketed, translated
 from connector.source.hosts_in_turn import HostsInTurn
-from connector.source.pages import RawPage, raw_protocol_handler, raw_rows
-from connector.source.persistent_cluster import PersistentCluster
+from connector.source.pages import RawPage, raw_protocol_handler
+from connector.source.persistent_cluster import PersistentCluster, cluster_by
 from connector.source.routing import HoldersFirst, is_read_of_streams
-from connector.source.second_asking import AskAnother
 from connector.source.server_clock import ServerClock
 from connector.source.settings import ConnectionSettings
 
@@ -50,17 +43,7 @@ CLOCK_SECONDS = 5.0
 
 # A node that says nothing for so long to the cheapest of all questions is not there.
 PING_SECONDS = 2.0
-CONNECT_SECONDS = 10.0
-
-# The driver takes 4 KiB at a time from a socket, and makes a page of a megabyte of 250 pieces.
-BYTES_AT_ONCE = 64 * 1024
 _KEY = "SELECT key FROM system.local WHERE key = 'local'"
-
-
-class _Socket(Cluster.connection_class):  # type: ignore[misc]
-    """A connection to one node: the driver's own for this interpreter, whichever that is."""
-
-    in_buffer_size = BYTES_AT_ONCE
 
 
 class Connection:
@@ -86,7 +69,7 @@ class Connection:
         cluster = None
         try:
             # Names are resolved here.
-            cluster = self._tried = _cluster(self.settings)
+            cluster = self._tried = cluster_by(self.settings)
             # The driver would be content with the first node that it reaches. Nodes are asked one by one as soon as
             # this returns, and over TLS, or from afar, the others are not there yet.
             session = cluster.connect(wait_for_all_pools=True)
@@ -258,24 +241,36 @@ class Connection:
         """All rows, decoded; for metadata. Blocks."""
         rows: list[dict[str, Any]] = []
         state: bytes | None = None
-        future: Any = None
         while True:
-            self.queries += 1
-            try:
-                future = self.session.execute_async(
-                    statement, paging_state=state, host=host, timeout=timeout or self.settings.request_timeout
-                )
-                # The driver's ResultSet would try to iterate our page; the future holds what the row factory made.
-                future.result()
-                page = future._final_result
-                self._heard(future)
-            except Exception as error:
-                raise translated(error, f"asking {self._asked(future, host)}") from None
+            page, state = self._page(statement, state, host, timeout or self.settings.request_timeout)
             if isinstance(page, RawPage):
                 rows.extend(page.decoded())
-            state = future._paging_state
             if not state:
                 return rows
+
+    def _page(self, statement: Any, state: bytes | None, host: Any, timeout: float) -> tuple[object, bytes | None]:
+        """One page, and where the next one begins. Blocks. Both are of one answer: while they are taken out of the
+        driver's future, another node that was asked as well may put its own there."""
+        self.queries += 1
+        first: Future[tuple[object, bytes | None]] = Future()
+        future: Any = None
+
+        def arrived(page: object) -> None:
+            if not first.done():
+                first.set_result((page, future._paging_state))
+
+        def refused(error: BaseException) -> None:
+            if not first.done():
+                first.set_exception(error)
+
+        try:
+            future = self.session.execute_async(statement, paging_state=state, host=host, timeout=timeout)
+            future.add_callbacks(arrived, refused)
+            found = first.result()
+            self._heard(future)
+            return found
+        except Exception as error:
+            raise translated(error, f"asking {self._asked(future, host)}") from None
 
     def _heard(self, future: Any, seconds: float | None = None) -> None:
         """A question has its answer, or will have none. ``seconds``: what it took, if that can be compared."""
@@ -403,39 +398,3 @@ def _let_go(future: Any) -> None:
 
 def _shown(settings: ConnectionSettings) -> str:
     return ", ".join(bracketed(f"{host}:{port}") for host, port in settings.contact_points)
-
-
-def _cluster(settings: ConnectionSettings) -> PersistentCluster:
-    policy = DCAwareRoundRobinPolicy(settings.local_dc) if settings.local_dc else RoundRobinPolicy()
-    profile = ExecutionProfile(
-        load_balancing_policy=HoldersFirst(policy),
-        # What is tried again, how often and after which pause is decided in one place, and shown: not in the driver.
-        retry_policy=FallthroughRetryPolicy(),
-        consistency_level=getattr(ConsistencyLevel, settings.consistency.upper()),
-        request_timeout=settings.request_timeout,
-        speculative_execution_policy=AskAnother(),
-        row_factory=raw_rows,
-    )
-    auth = PlainTextAuthProvider(settings.user, settings.password) if settings.user is not None else None
-    return PersistentCluster(
-        connection_class=_Socket,
-        contact_points=list(settings.contact_points),
-        # The port of nodes that are only discovered: as the first contact point's.
-        port=settings.contact_points[0][1],
-        auth_provider=auth,
-        ssl_context=settings.tls,
-        ssl_options=None,
-        execution_profiles={EXEC_PROFILE_DEFAULT: profile},
-        protocol_version=4,
-        connect_timeout=CONNECT_SECONDS,
-        control_connection_timeout=CONNECT_SECONDS,
-        reconnection_policy=ExponentialReconnectionPolicy(0.2, 5.0),
-        # Descriptions are read by ourselves, with the log's; the driver's copy of the whole schema would cost seconds
-        # on big clusters at every change of it. Who owns which token is what streams are routed by.
-        schema_metadata_enabled=False,
-        token_metadata_enabled=True,
-        # Each node is told of a statement when it is asked first: one that hangs would hold up each new one for 10 s,
-        # in the thread that owns all reads.
-        prepare_on_all_hosts=False,
-        executor_threads=2,
-    )

@@ -1,6 +1,6 @@
 """The driver's cluster, which goes on logging in where it was refused, and knows why there are no connections.
 
-In: what the driver takes. Out: its connections; by node, what ended the newest attempt at one. The driver itself never
+In: `ConnectionSettings`. Out: the driver's connections; by node, what ended the newest attempt at one. The driver itself never
 tries again to reach a node that has refused a login, while its user was being changed, say, or the nodes that know him
 were away: of all nodes, nothing would be read until somebody starts the process anew.
 """
@@ -11,9 +11,26 @@ import ssl
 from collections.abc import Callable
 from typing import Any, Final
 
-from cassandra import AuthenticationFailed
-from cassandra.cluster import Cluster
+from cassandra import AuthenticationFailed, ConsistencyLevel
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.connection import ConnectionException, ConnectionShutdown
+from cassandra.policies import (
+    DCAwareRoundRobinPolicy,
+    ExponentialReconnectionPolicy,
+    FallthroughRetryPolicy,
+    RoundRobinPolicy,
+)
+
+from connector.source.pages import raw_rows
+from connector.source.routing import HoldersFirst
+from connector.source.second_asking import AskAnother
+from connector.source.settings import ConnectionSettings
+
+CONNECT_SECONDS: Final = 10.0
+
+# The driver takes 4 KiB at a time from a socket, and makes a page of a megabyte of 250 pieces.
+BYTES_AT_ONCE: Final = 64 * 1024
 
 _CLOSED: Final = "the node ended the connection as it began: it may not take the certificate of scylla.ssl.*"
 
@@ -66,3 +83,45 @@ class PersistentCluster(Cluster):  # type: ignore[misc]
     def refusal(self) -> tuple[str, BaseException] | None:
         """A node that refuses the login now, and what it said."""
         return next(((node, why) for node, why in list(self.troubles.items()) if isinstance(why, _REFUSALS)), None)
+
+
+class _Socket(Cluster.connection_class):  # type: ignore[misc]
+    """A connection to one node: the driver's own for this interpreter, whichever that is."""
+
+    in_buffer_size = BYTES_AT_ONCE
+
+
+def cluster_by(settings: ConnectionSettings) -> PersistentCluster:
+    policy = DCAwareRoundRobinPolicy(settings.local_dc) if settings.local_dc else RoundRobinPolicy()
+    profile = ExecutionProfile(
+        load_balancing_policy=HoldersFirst(policy),
+        # What is tried again, how often and after which pause is decided in one place, and shown: not in the driver.
+        retry_policy=FallthroughRetryPolicy(),
+        consistency_level=getattr(ConsistencyLevel, settings.consistency.upper()),
+        request_timeout=settings.request_timeout,
+        speculative_execution_policy=AskAnother(),
+        row_factory=raw_rows,
+    )
+    auth = PlainTextAuthProvider(settings.user, settings.password) if settings.user is not None else None
+    return PersistentCluster(
+        connection_class=_Socket,
+        contact_points=list(settings.contact_points),
+        # The port of nodes that are only discovered: as the first contact point's.
+        port=settings.contact_points[0][1],
+        auth_provider=auth,
+        ssl_context=settings.tls,
+        ssl_options=None,
+        execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+        protocol_version=4,
+        connect_timeout=CONNECT_SECONDS,
+        control_connection_timeout=CONNECT_SECONDS,
+        reconnection_policy=ExponentialReconnectionPolicy(0.2, 5.0),
+        # Descriptions are read by ourselves, with the log's; the driver's copy of the whole schema would cost seconds
+        # on big clusters at every change of it. Who owns which token is what streams are routed by.
+        schema_metadata_enabled=False,
+        token_metadata_enabled=True,
+        # Each node is told of a statement when it is asked first: one that hangs would hold up each new one for 10 s,
+        # in the thread that owns all reads.
+        prepare_on_all_hosts=False,
+        executor_threads=2,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,10 +14,12 @@ from cassandra.connection import ConnectionShutdown
 
 from connector.config import load
 from connector.errors import RetriableSourceError, TableMissing
-from connector.source.connection import BYTES_AT_ONCE, Connection
+from connector.source import connection as connection_module
+from connector.source.connection import Connection
 from connector.source.descriptions import cdc_options
 from connector.source.failures import NotReached, translated
 from connector.source.from_config import connection_settings, reading_settings
+from connector.source.persistent_cluster import BYTES_AT_ONCE
 from connector.source.read_changes import ChangeReader
 from connector.source.server_clock import ServerClock
 from connector.source.settings import ConnectionSettings
@@ -237,3 +240,55 @@ def test_cdc_options_of_the_schema_tables() -> None:
     )
     assert not cdc_options(None).enabled
     assert cdc_options(blob(enabled="1")).preimage == "false"
+
+
+class Page:
+    def __init__(self, *rows: int) -> None:
+        self._rows = rows
+
+    def decoded(self) -> list[dict[str, Any]]:
+        return [{"row": row} for row in self._rows]
+
+
+class AnsweredTwice:
+    """The driver's future of a question that was put to two nodes, whose answers come one right behind the other."""
+
+    coordinator_host, attempted_hosts = "b", ["a", "b"]
+
+    def __init__(self, *answers: tuple[Page, bytes | None]) -> None:
+        self._answers = answers
+        self._final_result, self._paging_state = answers[0][0], answers[-1][1]
+
+    def result(self) -> None:
+        """Of the first."""
+
+    def add_callbacks(self, arrived: Any, refused: Any) -> None:
+        for page, after in self._answers:
+            self._paging_state = after
+            arrived(page)
+
+
+def test_of_two_nodes_that_answer_the_page_and_what_follows_it_are_those_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where their pages end in different places, as they do by what shards have in memory, rows would be missing."""
+    monkeypatch.setattr(connection_module, "RawPage", Page)
+    asked: list[bytes | None] = []
+    answers: dict[bytes | None, Any] = {
+        None: AnsweredTwice((Page(1), b"2"), (Page(1, 2), b"3")),
+        b"2": AnsweredTwice((Page(2), b"3")),
+        b"3": AnsweredTwice((Page(3), None)),
+    }
+
+    def ask(statement: Any, paging_state: bytes | None, **how: Any) -> Any:
+        asked.append(paging_state)
+        return answers[paging_state]
+
+    opened: Any = Connection(ConnectionSettings((("unused", 1),)))
+    opened._session = SimpleNamespace(execute_async=ask)
+    policy = SimpleNamespace(heard=lambda *told: None)
+    opened._opened = SimpleNamespace(
+        profile_manager=SimpleNamespace(default=SimpleNamespace(load_balancing_policy=policy))
+    )
+    assert opened.rows("any") == [{"row": 1}, {"row": 2}, {"row": 3}]
+    assert asked == [None, b"2", b"3"]
