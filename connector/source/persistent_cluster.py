@@ -1,8 +1,8 @@
 """The driver's cluster, which goes on logging in where it was refused, and knows why there are no connections.
 
-In: `ConnectionSettings`. Out: the driver's connections; by node, what ended the newest attempt at one. The driver itself never
-tries again to reach a node that has refused a login, while its user was being changed, say, or the nodes that know him
-were away: of all nodes, nothing would be read until somebody starts the process anew.
+In: `ConnectionSettings`. Out: the driver's connections; by node, what ended the newest attempt at one. The driver
+itself never tries again to reach a node that has refused a login, while its user was being changed, say, or the nodes
+that know him were away: of all nodes, nothing would be read until somebody starts the process anew.
 """
 
 from __future__ import annotations
