@@ -206,7 +206,7 @@ def _write(to: Path, migrated: list[Migrated], worker: Migrated, force: bool) ->
         Problem("FILE", "two connectors have the same name", str(path), file="command line")
         for path in sorted({path for path in taken if taken.count(path) > 1})
     ]
-    if to.exists() and not to.is_dir():
+    if any(each.exists() and not each.is_dir() for each in (to, *to.parents)):
         problems.append(Problem("--to", "is not a folder", str(to), file="command line"))
     if problems:
         raise UsageError(problems)

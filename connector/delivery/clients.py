@@ -259,10 +259,12 @@ _PLAIN = (
     ("No route to host", "no route to the host"),
     ("Network is unreachable", "the network is unreachable"),
     # Behind a wrong port, or TLS on one side alone.
-    ("SSL connection closed by peer", "the connection was closed: TLS may not be spoken there (security.protocol)"),
+    # Not by "SSL connection closed by peer": so ends every connection by TLS, as when a broker is restarted.
+    ("to a PLAINTEXT broker listener", "the connection was closed: TLS may not be spoken there (security.protocol)"),
     ("SSL routines::wrong version number", "TLS is not spoken there (security.protocol)"),
     ("security.protocol configuration", "the connection was closed: TLS may be wanted there (security.protocol)"),
     ("Invalid response size", "what answers there is not Kafka, or wants TLS (security.protocol)"),
+    ("ApiVersionRequest failed: Local: Timed out", "connected, and no answer: does it hang, or is this not its port?"),
     ("ApiVersionRequest failed", "nothing that Kafka would answer: is this its port?"),
     ("Request not valid in current SASL state", "it takes no login there (security.protocol)"),
     ("Disconnected", "the connection was closed"),

@@ -29,6 +29,7 @@ from confluent_kafka.admin import AdminClient
 from connector.delivery.clients import READ_COMMITTED, KafkaClients
 from connector.delivery.committed_words import Words, committed_words, time_of_word
 from connector.delivery.failures import translated
+from connector.delivery.leaders import leaderless
 from connector.delivery.records import commit_name, owner_of
 from connector.delivery.second_end import SecondEnd
 from connector.delivery.standing import (
@@ -39,7 +40,7 @@ from connector.delivery.standing import (
     still_standing,
     written_behind,
 )
-from connector.delivery.topics import leaderless, topic_partitions
+from connector.delivery.topics import topic_partitions
 from connector.delivery.transactional_producer import TransactionalProducer
 from connector.errors import DeliveryError, RetriableDeliveryError
 

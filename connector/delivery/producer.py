@@ -22,9 +22,9 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from connector.delivery.batches import Batches, Bulk
 from connector.delivery.clients import Heard, KafkaClients
 from connector.delivery.failures import BACKPRESSURE, SKIPPED, describe, of_report, translated
+from connector.delivery.leaders import led_by_nobody
 from connector.delivery.records import BlockClient, BlockProducer, KafkaBlock, KafkaRecord, OutgoingRecord
 from connector.delivery.stranded import Silence
-from connector.delivery.topics import led_by_nobody
 from connector.errors import (
     DeliveryError,
     ProducerFenced,

@@ -6,16 +6,29 @@ fewer. A broker's own default is one, and one replica is lost with its broker.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from connector.delivery.clients import CALL_SECONDS
-from connector.delivery.failures import translated
+from connector.delivery.failures import describe, translated
+
+log = logging.getLogger(__name__)
 
 USUAL: Final = 3
+
+#: What is said of a number of replicas, among other things: some brokers take none but their own, or odd ones.
+_OF_REPLICAS: Final = frozenset(
+    {
+        KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.INVALID_CONFIG,
+        KafkaError.INVALID_REQUEST,
+    }
+)
 
 
 def brokers_there(admin: AdminClient) -> int:
@@ -34,6 +47,16 @@ def less_than_usual(replication: int | None, brokers: int) -> str:
     return f" with {_replicas(brokers)}, as there {'is one broker' if brokers == 1 else f'are {brokers} brokers'}"
 
 
+def may_be_of_replicas(error: KafkaError) -> bool:
+    return error.code() in _OF_REPLICAS
+
+
+def tell_other_number(topic: str, brokers: int, error: KafkaError) -> None:
+    """That a topic gets the brokers' own number, as they have refused ours."""
+    ours = _replicas(wanted(None, brokers))
+    log.warning("topic %s with %s: %s; it gets as many as its brokers give it", topic, ours, describe(error))
+
+
 def too_few(admin: AdminClient, replications: Mapping[str, int | None]) -> list[str]:
     """What is to be said of existing topics that have fewer than they are to have. In: what is configured, by name."""
     listed = _listed(admin)
@@ -50,7 +73,7 @@ def too_few(admin: AdminClient, replications: Mapping[str, int | None]) -> list[
 def _told(names: Iterable[str], fewest: int, least: int) -> str:
     which = ", ".join(names)
     loss = (
-        "it is gone with the only broker that has it, and nothing is delivered while that is away"
+        "it is gone with the only broker that has it, and cannot be written while that is away"
         if fewest == 1
         else "it may stand in as few brokers"
     )

@@ -14,11 +14,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from connector.delivery.clients import end_offsets
 from connector.delivery.failures import FORBIDDEN, describe, is_transient, translated
-from connector.delivery.replicas import brokers_there, less_than_usual, too_few, wanted
+from connector.delivery.leaders import led_by_nobody
+from connector.delivery.replicas import (
+    brokers_there,
+    less_than_usual,
+    may_be_of_replicas,
+    tell_other_number,
+    too_few,
+    wanted,
+)
 from connector.errors import ConfigurationError, FatalDeliveryError, Problem, RetriableDeliveryError
 
 log = logging.getLogger(__name__)
@@ -138,21 +146,6 @@ def partitions_of(admin: AdminClient, name: str) -> int | None:
     return None
 
 
-def leaderless(admin: AdminClient) -> dict[str, str]:
-    """Topics with a partition that no broker leads at the moment, and which."""
-    try:
-        listed = admin.list_topics(timeout=CALL_SECONDS).topics
-    except KafkaException as caught:
-        raise translated(caught.args[0], "listing topics") from None
-    return {name: why for name, topic in listed.items() if (why := led_by_nobody(topic))}
-
-
-def led_by_nobody(topic: TopicMetadata) -> str | None:
-    """Which partitions no broker leads, if there are any."""
-    numbers = sorted(number for number, partition in topic.partitions.items() if partition.leader < 0)
-    return f"no broker leads its partition {', '.join(map(str, numbers))}" if numbers else None
-
-
 @dataclass(frozen=True, slots=True)
 class CheckedTopics:
     """``problems``: nothing works with them. ``awaited``: some table's records wait until they are mended."""
@@ -162,8 +155,9 @@ class CheckedTopics:
     warnings: list[str]
 
 
-def check_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> CheckedTopics:
-    """What is to be said of those that exist already, and of those that must or could be created; creates nothing."""
+def check_topics(admin: AdminClient, specs: Iterable[TopicSpec], beside: Iterable[TopicSpec] = ()) -> CheckedTopics:
+    """What is to be said of those that exist already, and of those that must or could be created; creates nothing.
+    ``beside``: only that they are there with too few replicas."""
     existing = topic_partitions(admin)
     specs = list(specs)
     found = [(spec, _forbidden(spec)) for spec in specs if spec.name not in existing and not spec.create]
@@ -190,7 +184,7 @@ def check_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> CheckedTopic
             for spec in present
             if (spec.keeps_all or spec.config.get(TIMESTAMPS) == "CreateTime") and facts[spec.name].stamped
         ]
-        + too_few(admin, {spec.name: spec.replication for spec in present if spec.compacted}),
+        + too_few(admin, {spec.name: spec.replication for spec in [*present, *beside] if spec.compacted}),
     )
 
 
@@ -310,9 +304,12 @@ def _create(admin: AdminClient, specs: list[TopicSpec], *, pretend: bool = False
             if error.code() == KafkaError.TOPIC_EXCEPTION:
                 problems.append(_impossible(spec))
                 continue
-            if error.code() == KafkaError.INVALID_REPLICATION_FACTOR and spec.replication is None:
+            if spec.replication is None and may_be_of_replicas(error):
+                # What else stands against it is said of the second attempt.
+                if not pretend:
+                    tell_other_number(spec.name, brokers, error)
                 problems += _create(admin, [replace(spec, replication=-1)], pretend=pretend)
-                continue  # some take none but their own, or odd ones
+                continue
             if pretend and error.code() not in _STANDS_AGAINST_IT:
                 continue  # it may be the question that a broker does not know
             problems.append(

@@ -145,6 +145,7 @@ class Encoder:
         made: list[Record] = []
         failed: list[tuple[str, Exception, str]] = []
         if self.options.strict and self._transform is not None:
+            self._stage = "TRANSFORMATION"
             tombstone.headers = self._transform.headers_beside(data)
         for name, record, version in (("delete", data, told), ("tombstone", tombstone, ())):
             try:
@@ -305,6 +306,7 @@ class Encoder:
         # A table's older layouts are of no use any more, except while a changed table's pages still mix.
         for known in [known for known in plans if known.description.full_name == layout.description.full_name][:-1]:
             del plans[known]
+        self._stage = _READ
         plan = make(layout, self.options)
         tombstone_topic = plan.topic
         if self._transform is not None and self._routes_only:

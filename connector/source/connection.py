@@ -24,6 +24,7 @@ from cassandra.query import BoundStatement
 
 from connector.changes import Scanner
 from connector.errors import RetriableSourceError, SourceError
+from connector.source import second_asking
 from connector.source.datacenters import nobody_there
 from connector.source.failures import NotReached, bracketed, translated
 from connector.source.hosts_in_turn import HostsInTurn
@@ -217,9 +218,9 @@ class Connection:
             # Each node that was asked may answer.
             if next(answers):
                 return
-            self._heard(future, time.monotonic() - asked if is_read_of_streams(statement) else None)
             # The driver ignores what callbacks raise: the read would never end.
             try:
+                self._heard(future, time.monotonic() - asked, statement)
                 done(_EMPTY if page is None else replace(page, node=future.coordinator_host), future._paging_state)
                 _let_go(future)
             except Exception as error:
@@ -229,7 +230,10 @@ class Connection:
         def refused(error: BaseException) -> None:
             if next(answers):
                 return
-            self._heard(future)
+            try:
+                self._heard(future, time.monotonic() - asked, statement)
+            except Exception as trouble:
+                log.warning("who answers could not be told", exc_info=trouble)
             refusal = translated(error, f"reading from {self._asked(future, host)}")
             refusal.node = refusal.node or future.coordinator_host
             failed(refusal)
@@ -252,6 +256,7 @@ class Connection:
         """One page, and where the next one begins. Blocks. Both are of one answer: while they are taken out of the
         driver's future, another node that was asked as well may put its own there."""
         self.queries += 1
+        asked = time.monotonic()
         first: Future[tuple[object, bytes | None]] = Future()
         future: Any = None
 
@@ -267,16 +272,21 @@ class Connection:
             future = self.session.execute_async(statement, paging_state=state, host=host, timeout=timeout)
             future.add_callbacks(arrived, refused)
             found = first.result()
-            self._heard(future)
+            self._heard(future, time.monotonic() - asked, statement, blocks=True)
             return found
         except Exception as error:
             raise translated(error, f"asking {self._asked(future, host)}") from None
 
-    def _heard(self, future: Any, seconds: float | None = None) -> None:
-        """A question has its answer, or will have none. ``seconds``: what it took, if that can be compared."""
-        answered, asked = future.coordinator_host, future.attempted_hosts
-        silent = asked[: asked.index(answered)] if answered in asked else asked
-        self._policy.heard(answered, silent, None if silent else seconds)
+    def _heard(self, future: Any, seconds: float, statement: Any, *, blocks: bool = False) -> None:
+        """A question has its answer, or will have none, after so many seconds. Silent is only who had the time in which
+        those who are alive answer: not who was asked last, shortly before the timeout. ``blocks``: for metadata."""
+        answered, asked = future.coordinator_host, list(future.attempted_hosts)
+        others = asked.index(answered) if answered in asked else len(asked)
+        # Of a sweep too: it is put to another node sooner, and may take as long as rows do. Timers are not exact.
+        of_streams = is_read_of_streams(statement)
+        patience = second_asking.SILENT_SECONDS if of_streams or blocks else second_asking.SILENT_SECONDS_OF_ROWS
+        silent = asked[: min(others, int((seconds + 0.5) // patience))]
+        self._policy.heard(answered, silent, seconds if of_streams and not others else None)
 
     def _asked(self, future: Any, host: Any) -> str:
         """Whom a question went to; of one that nobody took, whom it was meant for."""

@@ -32,6 +32,10 @@ TRIAL_SECONDS = 15.0
 SLOW_SECONDS, SLOW_FACTOR = 1.0, 10.0
 LEAST_ANSWERS, MOST_ANSWERS = 8, 20
 
+# Who has answered nothing for so long, as one that is gone, is no measure for others: they may have
+# what was his to do as well.
+MEASURE_SECONDS = 60.0
+
 
 def aim(statement: Any, token: int, keyspace: str, table: str) -> Any:
     """Let the statement go to those who hold that token of the table."""
@@ -63,8 +67,8 @@ class HoldersFirst(WrapperPolicy):  # type: ignore[misc]
 
     def __init__(self, child_policy: Any) -> None:
         super().__init__(child_policy)
-        # Of each node how many answers were counted, and what they took.
-        self._pace: dict[Any, tuple[int, float]] = {}
+        # Of each node how many answers were counted, what they took, and when the last one came.
+        self._pace: dict[Any, tuple[int, float, float]] = {}
 
     def avoid(self, host: Any, seconds: float) -> None:
         now = time.monotonic()
@@ -79,13 +83,16 @@ class HoldersFirst(WrapperPolicy):  # type: ignore[misc]
         if answered is None or seconds is None or self._is_avoided(answered):
             # What comes late, while it is avoided, does not make it one that answers in time.
             return
-        count, mean = self._pace.get(answered, (0, 0.0))
+        now = time.monotonic()
+        count, mean, _ = self._pace.get(answered, (0, 0.0, now))
         count = min(count + 1, MOST_ANSWERS)
         mean += (seconds - mean) / count
-        self._pace[answered] = count, mean
+        self._pace[answered] = count, mean, now
         if count < LEAST_ANSWERS:
             return
-        fastest = min(each for known, each in list(self._pace.values()) if known >= LEAST_ANSWERS)
+        # Itself in any case: another thread may just have dropped what is known of it.
+        pace = [(count, mean, now), *self._pace.values()]
+        fastest = min(each for known, each, at in pace if known >= LEAST_ANSWERS and now - at < MEASURE_SECONDS)
         if mean > SLOW_SECONDS and mean > SLOW_FACTOR * fastest:
             self._trouble(answered, f"takes {mean:.1f} s to answer, another node {fastest:.2f} s")
         elif answered in self._troubles:

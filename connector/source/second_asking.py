@@ -26,7 +26,7 @@ SILENT_SECONDS_OF_ROWS = 12.0
 MOST_OTHERS = 2
 
 # Where ScyllaDB is configured to give up later, answers of a cluster that has too much to do may be late as well, and
-# asking twice would make it worse: as many at once as are lost with a node, and then one a second.
+# asking twice would make it worse: the reads that are under way when it begins, each once, and then one a second.
 AT_ONCE = 64
 PER_SECOND = 1.0
 
@@ -47,7 +47,7 @@ class AskAnother(SpeculativeExecutionPolicy):  # type: ignore[misc]
         self._filled_at = clock()
 
     def new_plan(self, keyspace: str | None, statement: Any) -> SpeculativeExecutionPlan:
-        if not self._may():
+        if not self.may():
             return NoSpeculativeExecutionPlan()
         takes_time = getattr(statement, "takes_time", False)
         return _Plan(self, SILENT_SECONDS_OF_ROWS if takes_time else SILENT_SECONDS)
@@ -55,9 +55,10 @@ class AskAnother(SpeculativeExecutionPolicy):  # type: ignore[misc]
     def asked(self) -> None:
         """Another one was."""
         with self._lock:
-            self._left -= 1.0
+            # No debt: who is asked late is asked, but for hours nobody would be where a node hangs then.
+            self._left = max(0.0, self._left - 1.0)
 
-    def _may(self) -> bool:
+    def may(self) -> bool:
         with self._lock:
             now = self._clock()
             self._left = min(AT_ONCE, self._left + max(0.0, now - self._filled_at) * PER_SECOND)
@@ -78,4 +79,6 @@ class _Plan(SpeculativeExecutionPlan):  # type: ignore[misc]
         self._others += 1
         if self._others:
             self._owner.asked()
-        return self._seconds if self._others < MOST_OTHERS else -1.0
+        # The first time it was looked as the question was put.
+        again = self._others < MOST_OTHERS and (not self._others or self._owner.may())
+        return self._seconds if again else -1.0

@@ -16,6 +16,7 @@ from connector.cql_names import log_name
 from connector.errors import CdcError, FatalSourceError, TableMissing, UnsupportedServer
 from connector.source.connection import Connection
 from connector.source.descriptions import keyspaces_with_tablets
+from connector.source.failures import NotReached
 from connector.source.hosts_in_turn import HostsInTurn
 from connector.table_name import TableName
 from connector.topology import StreamSet, tablet_set, vnode_set
@@ -151,7 +152,13 @@ class TabletStreams:
             else:
                 by_host.setdefault((each.keyspace, str(each._host.endpoint)), []).append(each)
         together = [some[at : at + AT_ONCE] for some in by_host.values() for at in range(0, len(some), AT_ONCE)]
+        # Who hangs is waited for once, not for each group.
+        silent: dict[str, CdcError] = {}
         for group in together:
+            host = str(group[0]._host.endpoint)
+            if host in silent:
+                answers |= dict.fromkeys(group, silent[host])
+                continue
             try:
                 answers |= _listed_by_one(group)
             except FatalSourceError as error:
@@ -159,6 +166,8 @@ class TabletStreams:
                 answers |= {each: each._answer() for each in group}
             except CdcError as error:
                 answers |= dict.fromkeys(group, error)
+                if isinstance(error, NotReached):
+                    silent[host] = error
         return [answers[each] for each in several]
 
     def _answer(self) -> Listed | Exception:

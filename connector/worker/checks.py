@@ -54,7 +54,7 @@ from connector.table_name import TableName
 from connector.topology import MAX_TOKEN
 from connector.worker.objections import TABLES, altered, objections, without_cdc
 from connector.worker.refused_logins import login_attempts
-from connector.worker.settings import kafka_clients, topic_specs
+from connector.worker.settings import configs_spec, kafka_clients, topic_specs
 from connector.worker.slots import marks_now, slots_by_marks
 
 log = logging.getLogger(__name__)
@@ -380,7 +380,7 @@ def _check_streams(connection: Connection, tables: Iterable[DescribedTable], fou
 
 def _check_kafka(configuration: Configuration, clients: KafkaClients, once: bool, found: Findings) -> None:
     def look() -> CheckedTopics:
-        return check_topics(clients.admin(), topic_specs(configuration))
+        return check_topics(clients.admin(), topic_specs(configuration), [configs_spec(configuration)])
 
     try:
         with clients.named():

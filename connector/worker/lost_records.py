@@ -8,6 +8,7 @@ made anew; each topic by the worker that has the slot that its name maps to, and
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -15,6 +16,8 @@ from zlib import crc32
 
 from connector.delivery import KafkaClients, partition_ends
 from connector.source import Background, Chores, Purpose, instant
+
+log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 60.0
 # A former leader that stood still answers with what it had then, until it hears of the next one.
@@ -48,7 +51,8 @@ class Seen(NamedTuple):
 
 
 class LostRecords:
-    """Of one worker; all clocks are those of ``background``. ``positions``: the topic that they are in."""
+    """Of one worker; all clocks are those of ``background``. ``positions``: the topic that they are in; ``apart``:
+    topics whose records are written again and again, as those of the status."""
 
     def __init__(
         self,
@@ -58,11 +62,13 @@ class LostRecords:
         *,
         slots: int,
         positions: str,
+        apart: Collection[str] = (),
         read: Callable[[KafkaClients, Collection[str]], Mapping[Place, tuple[str, int]]] = partition_ends,
     ) -> None:
         self._clients, self._chores, self._background, self._read = clients, chores, background, read
-        self._slots, self._positions = slots, positions
+        self._slots, self._positions, self._apart = slots, positions, frozenset(apart)
         self._due, self._looks, self._ready = background.monotonic(), False, True
+        self._looked = float("-inf")
         self._seen: dict[Place, Seen] = {}
         #: Where they were seen to end before that.
         self._doubted: dict[Place, int] = {}
@@ -72,23 +78,26 @@ class LostRecords:
     def tick(self, topics: Iterable[str], owned: Collection[int], ready: bool) -> None:
         """Look if it is time. ``ready``: there is a producer."""
         if ready and not self._ready:
-            self._due = self._background.monotonic()
+            # No sooner than what is doubted can be sure: transactions that fail follow each other faster than that.
+            self._due = min(self._due, max(self._background.monotonic(), self._looked + SURE_SECONDS))
         self._ready = ready
         if self._looks or not ready or self._background.monotonic() < self._due:
             return
         known = {topic for topic, _ in self._seen}
         mine = [
             topic
-            for topic in (*topics, self._positions)
+            for topic in {*topics, self._positions} - self._apart
             if topic in known or crc32(topic.encode()) % self._slots in owned
         ]
         self._looks = True
         self._chores.submit(lambda: self._read(self._clients, mine) if mine else {}, self._found)
 
     def _found(self, ends: Mapping[Place, tuple[str, int]] | None, error: BaseException | None) -> None:
-        self._due, self._looks = self._background.monotonic() + LOOK_SECONDS, False
+        self._looked = self._background.monotonic()
+        self._due, self._looks = self._looked + LOOK_SECONDS, False
         if error is not None or ends is None:
             # That Kafka does not answer others say.
+            log.debug("where partitions end is not known: %s", error)
             return
         for place, (topic_id, end) in ends.items():
             seen = self._seen.get(place)

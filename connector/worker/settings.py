@@ -104,8 +104,10 @@ def topic_specs(configuration: Configuration) -> list[TopicSpec]:
             )
         )
     if output.schema_topic:
+        # No property says how many replicas it has: as many as the positions.
+        copies = configuration.worker.offsets.replication_factor
         specs.append(
-            TopicSpec(output.schema_topic, 1, None, _small({}), compacted=True, property="scylla.schema.topic")
+            TopicSpec(output.schema_topic, 1, copies, _small({}), compacted=True, property="scylla.schema.topic")
         )
     if "sink" in connector.delivery.notifications and connector.delivery.notification_topic:
         specs.append(

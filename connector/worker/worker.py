@@ -111,7 +111,12 @@ class Worker:
             timeout_ms=self.configuration.worker.transaction_timeout_ms,
         )
         self._lost_records = LostRecords(
-            self.clients, self.chores, self.background, slots=self.planner.book.slots, positions=topic
+            self.clients,
+            self.chores,
+            self.background,
+            slots=self.planner.book.slots,
+            positions=topic,
+            apart=(self.configuration.worker.status.name,),
         )
         self._pump_due = 0.0
         self._beginnings = 0

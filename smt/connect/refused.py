@@ -31,8 +31,8 @@ REFUSED: Final = {
     "for whoever reads the records",
     f"{_DEBEZIUM}ConvertCloudEventToSaveableForm": "it is for sinks, and CloudEvents are not written here",
     f"{_DEBEZIUM}VectorToJsonConverter": "vectors are arrays already",
-    f"{_DEBEZIUM}EnforceRecordSize": "values are never cut here: ReplaceField drops columns, and "
-    "producer.override.max.request.size is how large a record may be",
+    f"{_DEBEZIUM}EnforceRecordSize": "values are never cut here: ReplaceField behind ExtractNewRecordState "
+    "drops columns, and producer.override.max.request.size is how large a record may be",
     f"{_DEBEZIUM}GeometryFormatTransformer": _NO_GEOMETRY,
     f"{_DEBEZIUM}SwapGeometryCoordinates": _NO_GEOMETRY,
     f"{_DEBEZIUM}openlineage.OpenLineage": "lineage is not told to OpenLineage here: take the transform out",

@@ -54,6 +54,8 @@ _LEVELS = 2
 _KEPT_MS = 3_600_000
 """How old a snapshot becomes without maintenance of the table: a commit each second makes metadata large."""
 _EXPIRE_EVERY = 100
+_PARTS_AT_ONCE = 50
+"""That are compacted by one call, for which batches wait."""
 _LOCK_S, _LOCK_ASKED_S = 600, 0.02
 _BYTES_PER_FILE = str(32 << 20)
 _ORPHANS_FLOOR_MS = 24 * 3_600_000 + 60_000
@@ -160,8 +162,16 @@ class IcebergSink:
         self._sql(table, f"DELETE FROM {self.relation(table)} WHERE {condition}")
 
     def compact(self, table: str, through: int | None = None) -> None:
-        where = "" if through is None else f", where => {literal(f'{self._part(table)} <= {through}')}"
-        self._call(table, "rewrite_data_files", f", options => map('min-input-files', '2'){where}")
+        options = ", options => map('min-input-files', '2')"
+        if through is None:
+            self._call(table, "rewrite_data_files", options)
+            return
+        # On a local file system nobody else writes meanwhile, as batches must: so it is done in short calls.
+        parts = self._with_small_files(table, through)
+        for at in range(0, len(parts), _PARTS_AT_ONCE):
+            some = parts[at : at + _PARTS_AT_ONCE]
+            where = literal(f"{self._part(table)} >= {some[0]} AND {self._part(table)} <= {some[-1]}")
+            self._call(table, "rewrite_data_files", f"{options}, where => {where}")
 
     def vacuum(self, table: str, older_than_ms: int) -> None:
         self._expire(table, older_than_ms)
@@ -187,6 +197,12 @@ class IcebergSink:
         row = self.session.sql(counted).first()
         assert row is not None
         return int(row[0]), int(row[1])
+
+    def _with_small_files(self, table: str, through: int) -> list[int]:
+        part = f"partition.{self._part(table)}"
+        files = f"SELECT {part} AS part FROM {self.relation(table)}.files WHERE {part} <= {through}"
+        rows = self.session.sql(f"{files} GROUP BY 1 HAVING count(*) > 1 ORDER BY 1")
+        return [row["part"] for row in rows.collect()]
 
     def _part(self, table: str) -> str:
         """Of tables that have one column to partition by."""

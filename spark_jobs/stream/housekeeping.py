@@ -62,10 +62,11 @@ class Housekeeping:
             self._removed = through
         if vacuums:
             self._vacuum_at = self._now() + _VACUUM_EVERY_S
-            landed.compact_changes(through)
             for table in landed.folders():
                 landed.sink.vacuum(table, max(YOUNG_MS, int(self._grace_s * 1000)))
             publishing.vacuum(max(YOUNG_MS, self._kept_ms))
+            # Last: it reads and writes files, and where it fails, what it would have replaced is all that stays.
+            landed.compact_changes(through)
 
     def _removable(self, published: int | None) -> int:
         """The greatest segment that every reader has in the state, and that is published where that is asked for."""

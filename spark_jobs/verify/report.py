@@ -59,6 +59,7 @@ class Difference:
 
 REMEDY = "  scylla-cdc backfill lands what is missing or older here, land --rebuild {table} all of the table anew"
 """Where rows differ and nothing is on its way."""
+TRUNCATED = " (after a TRUNCATE with --truncated-at: the topics have those rows)"
 
 
 @dataclass
@@ -113,8 +114,9 @@ class Verdict:
         lines += [f"  {each.text()}" for each in self.first]
         if len(self.first) < self.differences:
             lines.append(f"  … and {self.differences - len(self.first):,} more")
-        if any(each.key for each in self.first) and not self.behind:
-            lines.append(REMEDY.format(table=self.table))
+        if any(each.key for each in self.first) and self.behind == 0:
+            truncated = TRUNCATED if any(each.what == EXTRA for each in self.first) else ""
+            lines.append(REMEDY.format(table=self.table) + truncated)
         return lines
 
 

@@ -70,6 +70,11 @@ def test_consumers_have_a_short_queue_unless_their_configuration_names_another(m
             "h:9092: the connection was closed: TLS may not be spoken there (security.protocol)",
         ),
         (
+            KafkaError._TRANSPORT,
+            "ssl://h:9092/1: Disconnected: SSL connection closed by peer (after 9000ms in state UP)",
+            "h:9092: the connection was closed",
+        ),
+        (
             KafkaError._SSL,
             "ssl://h:9092/bootstrap: SSL handshake failed: error:0A00010B:SSL routines::wrong "
             "version number (after 2ms)",
@@ -91,7 +96,7 @@ def test_consumers_have_a_short_queue_unless_their_configuration_names_another(m
             KafkaError._TIMED_OUT,
             "h:80/bootstrap: ApiVersionRequest failed: Local: Timed out: probably due to broker version < 0.10 (see "
             "api.version.request configuration) (after 10013ms in state APIVERSION_QUERY)",
-            "h:80: nothing that Kafka would answer: is this its port?",
+            "h:80: connected, and no answer: does it hang, or is this not its port?",
         ),
         (
             KafkaError._AUTHENTICATION,

@@ -51,7 +51,7 @@ def test_what_is_kept_has_three_replicas_where_nobody_said_how_many(
         if brokers == 1
         else [
             f"of what is kept in {spec.name} there is one replica, {asked[0]} are to be: it is gone with the only "
-            "broker that has it, and nothing is delivered while that is away; add replicas "
+            "broker that has it, and cannot be written while that is away; add replicas "
             "(kafka-reassign-partitions.sh --execute), or set …storage.replication.factor to 1"
         ]
     )

@@ -26,8 +26,11 @@ class AdminClient(Handle):
 
     def describe_topics(self, wanted: Any, **_: Any) -> dict[str, Future]:
         """Takes no time, and nothing happens meanwhile."""
+        twice = len(set(wanted.topic_names)) < len(wanted.topic_names)
 
         def describe(name: str) -> Any:
+            if twice:
+                raise failure(KafkaError._INVALID_ARG)  # as librdkafka, of all of them
             if name not in self.broker.topics:
                 raise failure(KafkaError.UNKNOWN_TOPIC_OR_PART)
             topic = self.broker.topics[name]

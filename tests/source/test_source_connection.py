@@ -292,3 +292,29 @@ def test_of_two_nodes_that_answer_the_page_and_what_follows_it_are_those_of_one(
     )
     assert opened.rows("any") == [{"row": 1}, {"row": 2}, {"row": 3}]
     assert asked == [None, b"2", b"3"]
+
+
+@pytest.mark.parametrize(
+    ("reads_stream", "asked", "answered", "seconds", "silent"),
+    [
+        (True, "ab", None, 10.0, "a"),  # b had 4 s
+        (True, "ab", "b", 6.1, "a"),
+        (True, "abc", "c", 12.1, "ab"),
+        (True, "a", None, 2.0, ""),  # a timeout that is shorter than what a node may take
+        (False, "ab", None, 10.0, ""),  # a sweep; nodes that are well give up after 10 s
+        (False, "ab", "b", 7.0, ""),
+        (False, "a", None, 30.0, "a"),
+    ],
+)
+def test_silent_is_who_had_the_time_in_which_others_answer(
+    reads_stream: bool, asked: str, answered: str | None, seconds: float, silent: str
+) -> None:
+    told: list[list[str]] = []
+    opened: Any = Connection(ConnectionSettings((("unused", 1),)))
+    policy = SimpleNamespace(heard=lambda who, those, took: told.append(those))
+    opened._opened = SimpleNamespace(
+        profile_manager=SimpleNamespace(default=SimpleNamespace(load_balancing_policy=policy))
+    )
+    future = SimpleNamespace(coordinator_host=answered, attempted_hosts=list(asked))
+    opened._heard(future, seconds, SimpleNamespace(stream_token=1 if reads_stream else None))
+    assert told == [list(silent)]

@@ -278,6 +278,7 @@ def test_a_node_in_trouble_is_avoided_for_longer_each_time_until_it_answers_in_t
             tried.heard(b, [a])
             tried.heard(b, [a, a])
         else:
+            answers(b, 0.01)
             answers(a, 3.0)
 
     answers(b, 0.01)
@@ -289,7 +290,7 @@ def test_a_node_in_trouble_is_avoided_for_longer_each_time_until_it_answers_in_t
         now += 1
         assert not avoided() and tried.troubles.keys() == {"a:1"}
         now += TRIAL_SECONDS
-        tried.avoid(b, 0)
+        tried.avoid(None, 0)
         assert not tried.troubles
         now -= TRIAL_SECONDS
     answers(a, 0.01)
@@ -297,6 +298,19 @@ def test_a_node_in_trouble_is_avoided_for_longer_each_time_until_it_answers_in_t
     meet()
     now += 30
     assert not avoided(), "it had answered in time"
+
+
+def test_who_is_gone_is_no_measure_for_those_who_have_his_work_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(routing.time, "monotonic", lambda: now)
+    a, b, gone = nodes = hosts("a:1", "b:1", "c:1")
+    tried = policy(Metadata(), nodes)
+    for host in [a, b, gone] * LEAST_ANSWERS:
+        tried.heard(host, [], 0.01)
+    now += 60
+    for host in [a, b] * 40:
+        tried.heard(host, [], 2.0)
+    assert not tried.troubles
 
 
 def test_where_all_nodes_are_slow_or_none_is_by_much_none_is_avoided() -> None:
@@ -345,4 +359,12 @@ def test_what_is_asked_twice_has_a_bound() -> None:
         others()
     assert others() == [-1, -1, -1]
     now += 100
+    assert others(silent=1) == [second_asking.SILENT_SECONDS]
+    # All that are under way as answers begin to be late.
+    plans = [asking.new_plan(None, None) for _ in range(500)]
+    assert all(plan.next_execution(None) > 0 for plan in plans)
+    now += second_asking.SILENT_SECONDS
+    again = [plan.next_execution(None) for plan in plans]
+    assert sum(seconds > 0 for seconds in again) <= second_asking.AT_ONCE
+    now += 2
     assert others(silent=1) == [second_asking.SILENT_SECONDS]

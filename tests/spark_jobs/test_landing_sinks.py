@@ -158,6 +158,7 @@ def test_compaction_and_vacuum_change_no_row(
     spark: SparkSession, sink: Sink, warehouse: str, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delta, "_MOST_AT_ONCE", 1)
+    monkeypatch.setattr(iceberg, "_PARTS_AT_ONCE", 1)
     for at in range(3):
         sink.append(TABLE, rows(*[(1, at * 10 + n) for n in range(4)], (2, at), files=2))
     before, (many, size) = content(spark, sink), sink.files(TABLE)
@@ -167,6 +168,8 @@ def test_compaction_and_vacuum_change_no_row(
     sink.compact(TABLE)
     few, _ = sink.files(TABLE)
     assert many > some > few == 2, "of some partitions, then of all"
+    sink.compact(TABLE, 2)
+    assert sink.files(TABLE)[0] == 2
     stored = _data_files(warehouse)
     sink.vacuum(TABLE, 0)
     assert _data_files(warehouse) == few < stored

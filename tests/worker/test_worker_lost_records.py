@@ -36,6 +36,7 @@ class Looks:
             self.background,
             slots=25,
             positions="positions",
+            apart=("status",),
             read=self.read,
         )
 
@@ -48,7 +49,7 @@ class Looks:
             then(found, None)
 
     def read(self, clients: object, topics: Iterable[str]) -> Ends:
-        self.asked.append(list(topics))
+        self.asked.append(sorted(topics))
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -57,7 +58,8 @@ class Looks:
         self, seconds: float, answer: Ends | Exception, owned: frozenset[int] = SLOTS, ready: bool = True
     ) -> list[str]:
         self.now, self.answer = self.now + seconds, answer
-        self.records.tick(["a", "b"], owned, ready)
+        # A worker knows the topic of positions among those that it writes to.
+        self.records.tick(["a", "b", "positions", "status"], owned, ready)
         return [str(each) for each in self.background.failing()]
 
 
@@ -106,6 +108,16 @@ def test_who_has_looked_at_a_topic_does_it_at_once_when_brokers_were_away() -> N
     assert len(looks.after(SURE_SECONDS, {("a", 0): ("x", 40)}, frozenset())) == 1
 
 
+def test_transactions_that_fail_meanwhile_make_nothing_certain_sooner() -> None:
+    looks = Looks()
+    looks.after(0, {("a", 0): ("x", 50)})
+    looks.after(LOOK_SECONDS, {("a", 0): ("x", 40)})
+    for ready in (False, True) * 5:
+        assert looks.after(0.2, {("a", 0): ("x", 40)}, ready=ready) == []
+    assert len(looks.asked) == 2
+    assert len(looks.after(SURE_SECONDS, {("a", 0): ("x", 40)})) == 1
+
+
 @pytest.mark.kafka
 def test_where_partitions_end(kafka: EmbeddedKafka, unique: Callable[[str], str]) -> None:
     topic = unique("ends")
@@ -115,6 +127,6 @@ def test_where_partitions_end(kafka: EmbeddedKafka, unique: Callable[[str], str]
     producer = clients.producer()
     producer.produce(topic, b"x", partition=1)
     assert not producer.flush(60)
-    found = partition_ends(clients, [topic, unique("none")])
+    found = partition_ends(clients, [topic, topic, unique("none")])
     assert {place: end for place, (_, end) in found.items()} == {(topic, 0): 0, (topic, 1): 1}
     assert len({topic_id for topic_id, _ in found.values()}) == 1

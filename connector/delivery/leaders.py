@@ -1,0 +1,27 @@
+"""Which partitions no broker leads at the moment: nothing can be written to them, nor read.
+
+In: what brokers say of topics. Out: words for whoever waits for one.
+"""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, TopicMetadata
+
+from connector.delivery.clients import CALL_SECONDS
+from connector.delivery.failures import translated
+
+
+def leaderless(admin: AdminClient) -> dict[str, str]:
+    """Topics with a partition that no broker leads at the moment, and which."""
+    try:
+        listed = admin.list_topics(timeout=CALL_SECONDS).topics
+    except KafkaException as caught:
+        raise translated(caught.args[0], "listing topics") from None
+    return {name: why for name, topic in listed.items() if (why := led_by_nobody(topic))}
+
+
+def led_by_nobody(topic: TopicMetadata) -> str | None:
+    """Which partitions no broker leads, if there are any."""
+    numbers = sorted(number for number, partition in topic.partitions.items() if partition.leader < 0)
+    return f"no broker leads its partition {', '.join(map(str, numbers))}" if numbers else None
