@@ -75,6 +75,13 @@ def by_api(checks: Any = lambda *_: ([], None)) -> Connectors:
     return Connectors(supervisor, told, load, lambda _: 2, WorkerOrder, checks, lambda *_: [], threading.Event())
 
 
+def take(connectors: Connectors, config: dict[str, str]) -> None:
+    """Its preparation, in a thread of its own, reads what references name as well."""
+    connectors.take("shop", config)
+    [tenant] = connectors.supervisor.tenants.values()
+    until(lambda: (look := tenant.preparation) is not None and look.done.is_set(), what="its preparation")
+
+
 def asked(connectors: Connectors) -> ConnectCluster:
     supervisor, told = connectors.supervisor, connectors.shared
     renew = connectors.renewal.renew
@@ -84,7 +91,7 @@ def asked(connectors: Connectors) -> ConnectCluster:
 @pytest.mark.parametrize("itself, tasks", [(True, [0, 1]), (False, [1])], ids=["connector", "task"])
 def test_a_restart_takes_what_references_name_by_then(store: Store, itself: bool, tasks: list[int]) -> None:
     connectors = by_api()
-    connectors.take("shop", store.config("shop"))
+    take(connectors, store.config("shop"))
     assert passwords(connectors.supervisor) == ["the first word"] * 2
     store.holds("the second word")
     asked(connectors).restart("shop", itself=itself, tasks=tasks)
@@ -96,7 +103,7 @@ def test_a_restart_takes_what_references_name_by_then(store: Store, itself: bool
 
 def test_a_connector_that_is_resumed_takes_what_references_name_by_then(store: Store) -> None:
     connectors, followed = by_api(), list[tuple[str, Target]]()
-    connectors.take("shop", store.config("shop"))
+    take(connectors, store.config("shop"))
     directed = partial(connectors.renewal.directed, lambda *wish: followed.append(wish))
     store.holds("the second word")
     directed("shop", Target.STOPPED)
@@ -142,7 +149,7 @@ def test_workers_that_run_go_on_with_what_is_known_where_references_name_nothing
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     connectors = by_api()
-    connectors.take("shop", store.config("shop"))
+    take(connectors, store.config("shop"))
     store.path.unlink()
     asked(connectors).restart("shop", itself=True, tasks=[0, 1])
     assert passwords(connectors.supervisor) == ["the first word"] * 2
