@@ -5,20 +5,14 @@ In: what brokers say of topics. Out: words for whoever waits for one.
 
 from __future__ import annotations
 
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, TopicMetadata
 
-from connector.delivery.clients import CALL_SECONDS
-from connector.delivery.failures import translated
+from connector.delivery.listing import listed
 
 
 def leaderless(admin: AdminClient) -> dict[str, str]:
     """Topics with a partition that no broker leads at the moment, and which."""
-    try:
-        listed = admin.list_topics(timeout=CALL_SECONDS).topics
-    except KafkaException as caught:
-        raise translated(caught.args[0], "listing topics") from None
-    return {name: why for name, topic in listed.items() if (why := led_by_nobody(topic))}
+    return {name: why for name, topic in listed(admin).topics.items() if (why := led_by_nobody(topic))}
 
 
 def led_by_nobody(topic: TopicMetadata) -> str | None:

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ClusterMetadata
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import AdminClient
 
-from connector.delivery.clients import CALL_SECONDS
-from connector.delivery.failures import describe, translated
+from connector.delivery.failures import describe
+from connector.delivery.listing import listed
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ _OF_REPLICAS: Final = frozenset(
 
 
 def brokers_there(admin: AdminClient) -> int:
-    return max(1, len(_listed(admin).brokers))
+    return max(1, len(listed(admin).brokers))
 
 
 def wanted(replication: int | None, brokers: int) -> int:
@@ -59,11 +59,11 @@ def tell_other_number(topic: str, brokers: int, error: KafkaError) -> None:
 
 def too_few(admin: AdminClient, replications: Mapping[str, int | None]) -> list[str]:
     """What is to be said of existing topics that have fewer than they are to have. In: what is configured, by name."""
-    listed = _listed(admin)
-    brokers = max(1, len(listed.brokers))
+    there = listed(admin)
+    brokers = max(1, len(there.brokers))
     found: dict[tuple[int, int], list[str]] = {}
     for name, replication in replications.items():
-        topic, least = listed.topics.get(name), wanted(replication, brokers)
+        topic, least = there.topics.get(name), wanted(replication, brokers)
         fewest = min((len(partition.replicas) for partition in topic.partitions.values()), default=0) if topic else 0
         if 0 < fewest < least:
             found.setdefault((fewest, least), []).append(name)
@@ -85,10 +85,3 @@ def _told(names: Iterable[str], fewest: int, least: int) -> str:
 
 def _replicas(number: int) -> str:
     return "one replica" if number == 1 else f"{number} replicas"
-
-
-def _listed(admin: AdminClient) -> ClusterMetadata:
-    try:
-        return admin.list_topics(timeout=CALL_SECONDS)
-    except KafkaException as caught:
-        raise translated(caught.args[0], "listing topics") from None

@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from connector.delivery.clients import end_offsets
 from connector.delivery.failures import FORBIDDEN, describe, is_transient, translated
 from connector.delivery.leaders import led_by_nobody
+from connector.delivery.listing import listed
 from connector.delivery.replicas import (
     brokers_there,
     less_than_usual,
@@ -118,11 +119,7 @@ def prepare_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> tuple[dict
 
 def topic_partitions(admin: AdminClient) -> dict[str, int]:
     """Number of partitions of every topic that we may see."""
-    try:
-        listed = admin.list_topics(timeout=CALL_SECONDS).topics
-    except KafkaException as caught:
-        raise translated(caught.args[0], "listing topics") from None
-    return {name: len(topic.partitions) for name, topic in listed.items() if topic.error is None}
+    return {name: len(topic.partitions) for name, topic in listed(admin).topics.items() if topic.error is None}
 
 
 def partitions_of(admin: AdminClient, name: str) -> int | None:

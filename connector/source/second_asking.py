@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cassandra.policies import NoSpeculativeExecutionPlan, SpeculativeExecutionPlan, SpeculativeExecutionPolicy
+from cassandra.policies import SpeculativeExecutionPlan, SpeculativeExecutionPolicy
 
 # Longer than `read_request_timeout_in_ms` and `range_request_timeout_in_ms` are by default.
 SILENT_SECONDS = 6.0
@@ -47,8 +47,6 @@ class AskAnother(SpeculativeExecutionPolicy):  # type: ignore[misc]
         self._filled_at = clock()
 
     def new_plan(self, keyspace: str | None, statement: Any) -> SpeculativeExecutionPlan:
-        if not self.may():
-            return NoSpeculativeExecutionPlan()
         takes_time = getattr(statement, "takes_time", False)
         return _Plan(self, SILENT_SECONDS_OF_ROWS if takes_time else SILENT_SECONDS)
 
@@ -79,6 +77,4 @@ class _Plan(SpeculativeExecutionPlan):  # type: ignore[misc]
         self._others += 1
         if self._others:
             self._owner.asked()
-        # The first time it was looked as the question was put.
-        again = self._others < MOST_OTHERS and (not self._others or self._owner.may())
-        return self._seconds if again else -1.0
+        return self._seconds if self._others < MOST_OTHERS and self._owner.may() else -1.0
