@@ -7,13 +7,12 @@ how to end it. Looked at every minute, each topic by one worker: the one that ha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
-from zlib import crc32
+from collections.abc import Collection, Iterable, Mapping
 
 from connector.delivery import KafkaClients, blocked_partitions
 from connector.source import Background, Chores, Purpose, instant
+from connector.worker.topic_looks import LOOK_SECONDS, Place, Read, TopicLooks
 
-LOOK_SECONDS = 60.0
 # So long after a transaction's timeout its coordinator, which looks every ten seconds, has ended it.
 COORDINATORS_SECONDS = 15.0
 
@@ -24,8 +23,6 @@ BLOCKED = Purpose(
     holds=False,
     grace=0.0,
 )
-
-Place = tuple[str, int]
 
 
 class BlockedReaders:
@@ -39,13 +36,13 @@ class BlockedReaders:
         *,
         slots: int,
         timeout_ms: int,
-        read: Callable[[KafkaClients, Collection[str]], Mapping[Place, int]] = blocked_partitions,
+        read: Read[int] = blocked_partitions,
     ) -> None:
-        self._clients, self._chores, self._background, self._read = clients, chores, background, read
-        self._slots = slots
+        self._clients, self._background = clients, background
+        first = background.monotonic() + LOOK_SECONDS
+        self._looks = TopicLooks(clients, chores, background, slots, read, first)
         # What any worker of ours has left open is ended by then.
         self._longest = timeout_ms / 1000 + COORDINATORS_SECONDS
-        self._due, self._looks = background.monotonic() + LOOK_SECONDS, False
         #: Where each partition stands, and since when by both clocks.
         self._since: dict[Place, tuple[int, float, float]] = {}
         self._told: frozenset[str] = frozenset()
@@ -53,17 +50,10 @@ class BlockedReaders:
 
     def tick(self, topics: Iterable[str], owned: Collection[int]) -> None:
         """Look if it is time."""
-        if self._looks or self._background.monotonic() < self._due:
-            return
-        mine = [topic for topic in topics if crc32(topic.encode()) % self._slots in owned]
-        self._looks = True
-        self._chores.submit(lambda: self._read(self._clients, mine) if mine else {}, self._found)
+        if self._looks.is_due:
+            self._looks.look([topic for topic in topics if self._looks.is_mine(topic, owned)], self._found)
 
-    def _found(self, standing: Mapping[Place, int] | None, error: BaseException | None) -> None:
-        self._due, self._looks = self._background.monotonic() + LOOK_SECONDS, False
-        if error is not None or standing is None:
-            # That Kafka does not answer others say.
-            return
+    def _found(self, standing: Mapping[Place, int]) -> None:
         now, wall = self._background.monotonic(), self._background.wall()
         kept = {place: known for place, known in self._since.items() if standing.get(place) == known[0]}
         self._since = {place: kept.get(place, (offset, now, wall)) for place, offset in standing.items()}

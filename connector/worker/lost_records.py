@@ -8,18 +8,14 @@ made anew; each topic by the worker that has the slot that its name maps to, and
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
-from zlib import crc32
 
 from connector.delivery import KafkaClients, partition_ends
 from connector.source import Background, Chores, Purpose, instant
+from connector.worker.topic_looks import Place, Read, TopicLooks
 
-log = logging.getLogger(__name__)
-
-LOOK_SECONDS = 60.0
 # A former leader that stood still answers with what it had then, until it hears of the next one.
 SURE_SECONDS = 5.0
 
@@ -38,8 +34,6 @@ LOST_POSITIONS = Purpose(
     holds=False,
     grace=0.0,
 )
-
-Place = tuple[str, int]
 
 
 class Seen(NamedTuple):
@@ -63,12 +57,11 @@ class LostRecords:
         slots: int,
         positions: str,
         apart: Collection[str] = (),
-        read: Callable[[KafkaClients, Collection[str]], Mapping[Place, tuple[str, int]]] = partition_ends,
+        read: Read[tuple[str, int]] = partition_ends,
     ) -> None:
-        self._clients, self._chores, self._background, self._read = clients, chores, background, read
-        self._slots, self._positions, self._apart = slots, positions, frozenset(apart)
-        self._due, self._looks, self._ready = background.monotonic(), False, True
-        self._looked = float("-inf")
+        self._background, self._positions, self._apart = background, positions, frozenset(apart)
+        self._looks = TopicLooks(clients, chores, background, slots, read, background.monotonic())
+        self._ready = True
         self._seen: dict[Place, Seen] = {}
         #: Where they were seen to end before that.
         self._doubted: dict[Place, int] = {}
@@ -79,32 +72,25 @@ class LostRecords:
         """Look if it is time. ``ready``: there is a producer."""
         if ready and not self._ready:
             # No sooner than what is doubted can be sure: transactions that fail follow each other faster than that.
-            self._due = min(self._due, max(self._background.monotonic(), self._looked + SURE_SECONDS))
+            self._looks.due = min(self._looks.due, max(self._background.monotonic(), self._looks.looked + SURE_SECONDS))
         self._ready = ready
-        if self._looks or not ready or self._background.monotonic() < self._due:
+        if not ready or not self._looks.is_due:
             return
         known = {topic for topic, _ in self._seen}
         mine = [
             topic
             for topic in {*topics, self._positions} - self._apart
-            if topic in known or crc32(topic.encode()) % self._slots in owned
+            if topic in known or self._looks.is_mine(topic, owned)
         ]
-        self._looks = True
-        self._chores.submit(lambda: self._read(self._clients, mine) if mine else {}, self._found)
+        self._looks.look(mine, self._found)
 
-    def _found(self, ends: Mapping[Place, tuple[str, int]] | None, error: BaseException | None) -> None:
-        self._looked = self._background.monotonic()
-        self._due, self._looks = self._looked + LOOK_SECONDS, False
-        if error is not None or ends is None:
-            # That Kafka does not answer others say.
-            log.debug("where partitions end is not known: %s", error)
-            return
+    def _found(self, ends: Mapping[Place, tuple[str, int]]) -> None:
         for place, (topic_id, end) in ends.items():
             seen = self._seen.get(place)
             if seen is not None and seen.id == topic_id and end < seen.end:
                 if place not in self._doubted:
                     self._doubted[place] = end
-                    self._due = self._background.monotonic() + SURE_SECONDS
+                    self._looks.due = self._looks.looked + SURE_SECONDS
                     continue
                 self._tell(place, seen)
             self._doubted.pop(place, None)

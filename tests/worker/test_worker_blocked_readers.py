@@ -11,8 +11,9 @@ from confluent_kafka.admin import NewTopic
 from connector.delivery import blocked_partitions
 from connector.errors import RetriableDeliveryError
 from connector.source import Background
-from connector.worker.blocked_readers import COORDINATORS_SECONDS, LOOK_SECONDS, BlockedReaders
+from connector.worker.blocked_readers import COORDINATORS_SECONDS, BlockedReaders
 from connector.worker.settings import kafka_clients
+from connector.worker.topic_looks import LOOK_SECONDS
 from embedded.kafka import EmbeddedKafka
 from tests.config.files import loaded
 from tests.servers.patience import until

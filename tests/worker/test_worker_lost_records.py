@@ -11,8 +11,9 @@ from confluent_kafka.admin import NewTopic
 from connector.delivery import partition_ends
 from connector.errors import RetriableDeliveryError
 from connector.source import Background
-from connector.worker.lost_records import LOOK_SECONDS, SURE_SECONDS, LostRecords
+from connector.worker.lost_records import SURE_SECONDS, LostRecords
 from connector.worker.settings import kafka_clients
+from connector.worker.topic_looks import LOOK_SECONDS
 from embedded.kafka import EmbeddedKafka
 from tests.config.files import loaded
 
