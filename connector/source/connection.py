@@ -218,6 +218,7 @@ class Connection:
             # Each node that was asked may answer.
             if next(answers):
                 return
+            second_asking.is_over(future)
             # The driver ignores what callbacks raise: the read would never end.
             try:
                 self._heard(future, time.monotonic() - asked, statement)
@@ -230,6 +231,7 @@ class Connection:
         def refused(error: BaseException) -> None:
             if next(answers):
                 return
+            second_asking.is_over(future)
             try:
                 self._heard(future, time.monotonic() - asked, statement)
             except Exception as trouble:
@@ -271,7 +273,10 @@ class Connection:
         try:
             future = self.session.execute_async(statement, paging_state=state, host=host, timeout=timeout)
             future.add_callbacks(arrived, refused)
-            found = first.result()
+            try:
+                found = first.result()
+            finally:
+                second_asking.is_over(future)
             self._heard(future, time.monotonic() - asked, statement, blocks=True)
             return found
         except Exception as error:

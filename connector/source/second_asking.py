@@ -37,31 +37,49 @@ def take_time(statement: Any) -> Any:
     return statement
 
 
+def is_over(future: Any) -> None:
+    """The question of this future of the driver's has its answer, or will have none: nobody else needs to be asked."""
+    plan = future._spec_execution_plan
+    if isinstance(plan, _Plan):
+        plan.is_over()
+
+
 class AskAnother(SpeculativeExecutionPolicy):  # type: ignore[misc]
-    """Of one connection. Called in any thread."""
+    """Of one connection. Called in any thread.
+
+    The driver wants to know whether another node will be asked when it has asked the first one, seconds before. So what
+    is allowed is held until then, or until the answer is there: else all that begin in these seconds would be allowed.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._left = float(AT_ONCE)
+        self._held = 0
         self._filled_at = clock()
 
     def new_plan(self, keyspace: str | None, statement: Any) -> SpeculativeExecutionPlan:
         takes_time = getattr(statement, "takes_time", False)
         return _Plan(self, SILENT_SECONDS_OF_ROWS if takes_time else SILENT_SECONDS)
 
-    def asked(self) -> None:
-        """Another one was."""
-        with self._lock:
-            # No debt: who is asked late is asked, but for hours nobody would be where a node hangs then.
-            self._left = max(0.0, self._left - 1.0)
-
-    def may(self) -> bool:
+    def hold(self) -> bool:
+        """Whether another one may be asked."""
         with self._lock:
             now = self._clock()
             self._left = min(AT_ONCE, self._left + max(0.0, now - self._filled_at) * PER_SECOND)
             self._filled_at = now
-            return self._left >= 1.0
+            # While all is well, whatever is under way: as answers begin to be late, each of these may be asked twice.
+            may = self._left >= AT_ONCE or self._left - self._held >= 1.0
+            self._held += may
+            return may
+
+    def give_back(self, *, asked: bool) -> None:
+        """What was held. ``asked``: another one was."""
+        with self._lock:
+            self._held -= 1
+            if asked:
+                # No debt: for hours nobody would be asked where a node hangs then.
+                self._left = max(0.0, self._left - 1.0)
 
 
 class _Plan(SpeculativeExecutionPlan):  # type: ignore[misc]
@@ -70,11 +88,22 @@ class _Plan(SpeculativeExecutionPlan):  # type: ignore[misc]
     def __init__(self, owner: AskAnother, seconds: float) -> None:
         self._owner = owner
         self._seconds = seconds
+        self._lock = threading.Lock()
         self._others = -1
+        self._holds = self._over = False
 
     def next_execution(self, host: Any) -> float:
         """The driver calls it before it asks the first node, and whenever it has asked another one."""
-        self._others += 1
-        if self._others:
-            self._owner.asked()
-        return self._seconds if self._others < MOST_OTHERS and self._owner.may() else -1.0
+        with self._lock:
+            self._others += 1
+            if self._holds:
+                self._owner.give_back(asked=True)
+            self._holds = not self._over and self._others < MOST_OTHERS and self._owner.hold()
+            return self._seconds if self._holds else -1.0
+
+    def is_over(self) -> None:
+        with self._lock:
+            self._over = True
+            if self._holds:
+                self._holds = False
+                self._owner.give_back(asked=False)

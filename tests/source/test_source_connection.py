@@ -254,6 +254,7 @@ class AnsweredTwice:
     """The driver's future of a question that was put to two nodes, whose answers come one right behind the other."""
 
     coordinator_host, attempted_hosts = "b", ["a", "b"]
+    _spec_execution_plan = None
 
     def __init__(self, *answers: tuple[Page, bytes | None]) -> None:
         self._answers = answers

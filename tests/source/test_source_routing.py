@@ -218,6 +218,9 @@ def test_a_node_that_says_nothing_holds_up_no_read_and_is_asked_last(
         assert "takes queries and does not answer: for 30 s it is asked last" in caplog.text
         assert read(opened, streams) == 0
         assert three_nodes.admin.fault(fault)["fired"] == put_to_it
+        assert opened.query("SELECT key FROM system.local")
+        asking = opened._cluster.profile_manager.default.speculative_execution_policy
+        assert asking._left < second_asking.AT_ONCE and asking._held == 0, "questions that are over hold nothing"
     finally:
         opened.close()
         three_nodes.admin.clear_faults()
@@ -366,5 +369,35 @@ def test_what_is_asked_twice_has_a_bound() -> None:
     now += second_asking.SILENT_SECONDS
     again = [plan.next_execution(None) for plan in plans]
     assert sum(seconds > 0 for seconds in again) <= second_asking.AT_ONCE
+    for plan in plans:
+        plan.is_over()
     now += 2
     assert others(silent=1) == [second_asking.SILENT_SECONDS]
+
+
+def test_a_cluster_whose_answers_are_all_late_is_asked_twice_once_a_second() -> None:
+    now = 0.0
+    asking = AskAnother(lambda: now)
+    #: Of each question when another node is asked, when its answer is there; a place for queries is never empty.
+    under_way: list[tuple[float, float, Any]] = []
+    asked = twice = 0
+    for tenth in range(1_200):
+        now = tenth / 10
+        for question in list(under_way):
+            due, end, plan = question
+            if end <= now:
+                plan.is_over()
+                under_way.remove(question)
+            elif due <= now:
+                twice += 1
+                plan.next_execution(None)
+                under_way[under_way.index(question)] = (end, end, plan)
+        while len(under_way) < 64:
+            plan = asking.new_plan(None, None)
+            seconds = plan.next_execution(None)
+            # Not all at one time.
+            end = now + 6.5 + asked % 10 / 10
+            under_way.append((now + seconds if seconds > 0 else end, end, plan))
+            asked += 1
+    assert asked > 1_000
+    assert 100 < twice <= second_asking.AT_ONCE + 120 * second_asking.PER_SECOND
