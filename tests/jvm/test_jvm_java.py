@@ -48,10 +48,15 @@ def test_java_home_comes_before_path(bare: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("version", ["1.8", "11", "25"])
-def test_other_releases_are_passed_over(bare: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+def test_other_releases_are_passed_over_and_told(
+    bare: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, version: str
+) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(bare / "old", version)))
     monkeypatch.setenv("PATH", str(fake_java(bare / "good", "17") / "bin"))
     assert java.find_java().home == bare / "good"
+    (told,) = caplog.messages
+    assert f"JAVA_HOME ({bare}/old): is Java {version.removeprefix('1.')}, so it is passed over" in told
+    assert f"Java 17 in {bare}/good is used" in told
 
 
 def test_a_link_on_path_leads_to_the_real_home(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
