@@ -22,6 +22,11 @@ log = logging.getLogger(__name__)
 SHOWN = 3
 
 
+def earlier(moment: str) -> str:
+    """From when on all is to be read that was delivered after a moment: what is delivered is older by the lag."""
+    return f"a time before {moment}, by more than the lag was then (scylla.confidence.window.size at the least)"
+
+
 def lost_positions(configuration: Configuration) -> str | None:
     """To be asked before any worker is started."""
     clients, name = kafka_clients(configuration), configuration.connector.name
@@ -40,8 +45,8 @@ def lost_positions(configuration: Configuration) -> str | None:
     return (
         f"topic {topic} knows nothing of connector {name}, but it seems to have run before: "
         f"{'; '.join(found[:SHOWN])}{more}. If that topic was lost or replaced, every change that the logs still have "
-        "is delivered again: to prevent that, stop the connector, and scylla-cdc offsets reset --to a moment shortly "
-        "before the loss, or offsets import if it was the Java connector's"
+        "is delivered again: to prevent that, stop the connector, and scylla-cdc offsets reset --to "
+        f"{earlier('the loss')}, or offsets import if it was the Java connector's"
     )
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from connector.delivery import KafkaClients, partition_ends
 from connector.source import Background, Chores, Purpose, instant
+from connector.worker.lost_positions import earlier
 from connector.worker.topic_looks import Place, Read, TopicLooks
 
 # A former leader that stood still answers with what it had then, until it hears of the next one.
@@ -111,6 +112,6 @@ class LostRecords:
             return
         self._background.task(LOST, f"topic {topic}").is_now(
             f"{why}. They do not come again by themselves; while the tables' logs have them: stop the connector, "
-            "`scylla-cdc offsets reset --to` the time of the last record that is left, start it. What came since then "
-            "comes twice, and nothing is missing"
+            f"`scylla-cdc offsets reset --to` {earlier('the last record that is left was written')}, start it. What "
+            "came since then comes twice, and nothing is missing"
         )

@@ -44,6 +44,7 @@ from connector.source import (
 from connector.topology import Planner
 from connector.worker.blocked_readers import COORDINATORS_SECONDS
 from connector.worker.former_topics import FormerTopics
+from connector.worker.lost_positions import earlier
 from connector.worker.notifications import Notifications
 from connector.worker.objections import objections
 from connector.worker.one_group import OneGroup
@@ -59,7 +60,8 @@ from connector.worker.worker import Worker
 
 POSITIONS_GONE = (
     "the positions that were in it are gone, so nothing is delivered. Stop the connector, say where it begins with "
-    "`scylla-cdc offsets reset --to TIME` (the default is the oldest change of each log), and start it again"
+    f"`scylla-cdc offsets reset --to` {earlier('that happened')} (the default is the oldest "
+    "change of each log), and start it again"
 )
 
 
