@@ -126,12 +126,14 @@ def read_pages(
     goes_on: Callable[[RawPage], bool] = every_page,
     without_rows: bool = False,
     described: TableDescription | None = None,
+    attempts: int = ATTEMPTS,
 ) -> Iterator[RawPage]:
     """All pages of a query; those without rows, of which there are many where a condition is true of few rows, only if
     they are wanted. ``bind`` makes its statement, anew for every page that is tried again. ``goes_on``: whether behind
     this page another one will be wanted: only then it is asked for before this one is worked on. ``described``: as what
-    a page of a table itself has to show it; of a node that knows another schema no page is taken."""
-    pages = _pages(connection, bind, _ask(connection, bind, None), goes_on, described)
+    a page of a table itself has to show it; of a node that knows another schema no page is taken. ``attempts``: so
+    often each page is asked for."""
+    pages = _pages(connection, bind, _ask(connection, bind, None), goes_on, described, attempts)
     yield from pages if without_rows else with_rows(pages)
 
 
@@ -164,11 +166,12 @@ def _pages(
     first: Future[Answer],
     goes_on: Callable[[RawPage], bool],
     described: TableDescription | None,
+    attempts: int = ATTEMPTS,
 ) -> Iterator[RawPage]:
     state: bytes | None = None
     waiting: Future[Answer] | None = first
     while waiting is not None:
-        page, state = _answered(connection, bind, state, waiting, described)
+        page, state = _answered(connection, bind, state, waiting, described, attempts)
         waiting = _ask(connection, bind, state) if state and goes_on(page) else None
         yield page
         if state and waiting is None:
@@ -199,8 +202,9 @@ def _answered(
     state: bytes | None,
     waiting: Future[Answer],
     described: TableDescription | None,
+    attempts: int,
 ) -> tuple[RawPage, bytes | None]:
-    pause, left, others = _FIRST_PAUSE_S, ATTEMPTS - 1, 0
+    pause, left, others = _FIRST_PAUSE_S, attempts - 1, 0
     refused: set[Any] = set()
     while True:
         try:

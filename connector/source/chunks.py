@@ -42,6 +42,9 @@ _length = Struct(">H").pack
 _STRINGS = re.compile(r"'(?:[^']|'')*'|\$\$.*?\$\$", re.DOTALL)
 _EQUALITIES = re.compile(r'(?:"((?:[^"]|"")+)"|\b([A-Za-z]\w*))\s*=')
 
+# What is refused holds one of the few places for chunks until it is given up: whoever asked tries it again himself.
+ATTEMPTS = 3
+
 #: What a row takes beside its bytes, in the objects that it is in.
 BYTES_OF_A_ROW = 800
 
@@ -202,7 +205,7 @@ def _behind(
     def bind() -> Any:
         return aim(connection.statement(query, span), span[1], description.keyspace, description.name)
 
-    pages = read_pages(connection, bind, goes_on, without_rows=True, described=description)
+    pages = read_pages(connection, bind, goes_on, without_rows=True, described=description, attempts=ATTEMPTS)
     if question.deceivable:
         base = replace(base_query(description, ()), regular=tuple(question.shape.regulars))
         pages = without_phantoms(pages, base, partial(_whole, connection, question), SecondLooks())
@@ -213,7 +216,7 @@ def _of_the_one(connection: Connection, question: Question, span: Span) -> Itera
     """The rows of the partition that the condition names, if it is one of these: no server takes that beside tokens."""
     width = question.shape.width
     statement = partial(connection.statement, question.cql(""), ())
-    for page in read_pages(connection, statement, without_rows=True, described=question.description):
+    for page in read_pages(connection, statement, without_rows=True, described=question.description, attempts=ATTEMPTS):
         if page.rows and not span[0] < token_of_key(page.rows[0][:width]) <= span[1]:
             return
         yield page
@@ -248,7 +251,7 @@ def _rest_of(
         where = [*(f"{name} = ?" for name in (*key, *clustering[:count])), f"{clustering[count]} {then} ?"]
         cells = [cell or b"" for cell in (*start.partition, *start.after[: count + 1])]
         bind = partial(connection.raw_statement, question.cql(" AND ".join(where)), cells)
-        pages = read_pages(connection, bind, goes_on, without_rows, question.description)
+        pages = read_pages(connection, bind, goes_on, without_rows, question.description, ATTEMPTS)
         yield from _with_ends(connection, question, pages)
 
 

@@ -33,7 +33,6 @@ MISSING_TABLE = ("unconfigured table", "no such table", "does not exist", "can't
 
 # What waiting mends.
 PASSING = (
-    Unavailable,
     ReadFailure,
     RateLimitReached,
     NoHostAvailable,
@@ -44,8 +43,10 @@ PASSING = (
 )
 
 
-# What the driver says of an attempt to connect, which hides what happened or what would help.
+# What the driver says of an attempt to connect, or of a question, which hides what happened or what would help.
 _PLAIN = (
+    # It counts those that are under way, and names the node that was asked last alone.
+    (re.compile(r"Client request timeout.*\(timeout=([0-9.]+?)(?:\.0)?s\b"), "no answer in {} s"),
     (
         re.compile(r"Last error: .*WRONG_VERSION_NUMBER"),
         "what listens there speaks no TLS, and scylla.ssl.enabled is true",
@@ -76,6 +77,10 @@ class ReadTimedOut(RetriableSourceError):
     """The server or the driver gave up on a read: a narrower window may get through."""
 
 
+class ReplicasAway(RetriableSourceError):
+    """Too few of those who hold what was asked for are there. Who asks less, or more slowly, gets no more."""
+
+
 class NoAnswer(ReadTimedOut, NotReached):
     """A read that no server answered in time."""
 
@@ -97,6 +102,8 @@ def translated(error: BaseException, doing: str) -> SourceError:
         return NoAnswer(text)
     if isinstance(cause, ReadTimeout):
         return ReadTimedOut(text)
+    if isinstance(cause, Unavailable):
+        return ReplicasAway(text)
     if isinstance(cause, UnresolvableContactPoints):
         return NotReached(f"{doing}: the name does not resolve")
     if isinstance(cause, (NoHostAvailable, NoConnectionsAvailable, ConnectionException, OSError)):

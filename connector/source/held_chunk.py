@@ -27,6 +27,7 @@ from connector.changes import (
     WholeRows,
     straight_layout,
 )
+from connector.cql_names import quote_identifier
 from connector.errors import PoisonRow
 from connector.source.chunks import BYTES_OF_A_ROW, Chunk, Partitions, token_of_key
 from connector.table_name import TableName
@@ -100,6 +101,14 @@ class HeldChunk:
     @property
     def description(self) -> TableDescription:
         return self.shape.description
+
+    @property
+    def asked_for(self) -> str:
+        """Where its rows begin, for people, who may want to look at them."""
+        token = f"token({', '.join(quote_identifier(column.name) for column in self.description.partition_key)})"
+        if self.start is not None:
+            return f"rows of the partition with {token} = {self.low + 1}"
+        return f"rows from {token} > {self.low} on"
 
     def concerns(self, token: int) -> bool:
         """Whether changes of partitions with a token may change it."""

@@ -28,28 +28,22 @@ from typing import Protocol
 from connector.changes import Batch, LogLayout, Row
 from connector.errors import PoisonRow, RetriableSourceError
 from connector.pauses import doubled
-from connector.source.background import SOURCE, Background, Purpose
+from connector.source.background import Background
 from connector.source.chores import Chores
 from connector.source.chunks import Chunk, Question, read_chunk, read_part, read_partitions, token_of_key
 from connector.source.connection import Connection
 from connector.source.consumer import Postponed
+from connector.source.failures import ReplicasAway
 from connector.source.held_chunk import HeldChunk
 from connector.source.lagging import OtherSchema
 from connector.source.limits import SnapshotPace
+from connector.source.refused_rows import RefusedRows
 from connector.source.settings import SnapshotSettings
 from connector.source.tables import Tables
 from connector.table_name import TableName
 from connector.topology import GroupState, Opening, Read, SnapshotsPlan, Span, joined, without
 
 log = logging.getLogger(__name__)
-
-SNAPSHOTS = Purpose(
-    "snapshots",
-    "rows of a snapshot are not read",
-    "they are not in the topic yet; changes are delivered as ever",
-    holds=False,
-    behind=SOURCE,
-)
 
 # Chore threads are few, and stream sets and claims need them as well.
 CHUNKS_AT_ONCE = 2
@@ -116,8 +110,7 @@ class Snapshots:
         self._tables = tables
         self._consumer = consumer
         self._takes_uncut = takes_uncut
-        background.expect(SNAPSHOTS)
-        self._background = background
+        self._refused = RefusedRows(background)
         self._pace = SnapshotPace(settings.max_queries_per_second, time.monotonic())
         self._openings: list[Opening] = []
         self._openings_due = 0.0
@@ -126,9 +119,6 @@ class Snapshots:
         # What is left of those that are placed but for partitions in doubt.
         self._aside: dict[GroupState, list[HeldChunk]] = {}
         self._under_way: Counter[str] = Counter()
-        self._failing: set[TableName] = set()
-        # Of those of which a read has failed, when the next one is tried.
-        self._rest_until: dict[TableName, float] = {}
         self._turn = 0
         self.counters = SnapshotCounters()
 
@@ -177,7 +167,7 @@ class Snapshots:
         if now >= self._openings_due:
             self._openings_due = now + OPENINGS_SECONDS
             self._openings = self._planner.openings(now_ms)
-            self._forget_failures()
+            self._refused.keep(self._openings)
         self._place_aside(now)
         left = ROWS_A_ROUND
         for state in list(self._held):
@@ -198,13 +188,6 @@ class Snapshots:
             if not aside or not self._planner.is_open(aside[0].opening):
                 del self._aside[state]
 
-    def _forget_failures(self) -> None:
-        """What nobody wants any more fails no longer."""
-        for table in self._failing - {opening.table for opening in self._openings}:
-            self._background.task(SNAPSHOTS, table).dismiss()
-            self._failing.discard(table)
-            self._rest_until.pop(table, None)
-
     # -- reading ---------------------------------------------------------------------------------------------
 
     def _read_more(self, now: float) -> None:
@@ -223,9 +206,9 @@ class Snapshots:
                 self._pace.give_back()
 
     def _begin(self, opening: Opening, now: float) -> bool:
-        if not self._planner.is_open(opening) or self._tables.stopped(opening.table):
+        if self._refused.rests(opening, now):
             return False
-        if now < self._rest_until.get(opening.table, now):
+        if not self._planner.is_open(opening) or self._tables.stopped(opening.table):
             return False
         queue = self._held.get(opening.state, deque())
         before = queue[-1] if queue else None
@@ -242,6 +225,7 @@ class Snapshots:
         held = HeldChunk(opening, question.shape, span[0], start)
         self._held.setdefault(opening.state, queue).append(held)
         read = partial(read_chunk, self._connection, question, span, start, self._settings.chunk)
+        self._refused.begun(opening)
         self._ask(CHUNK, held, read, self._arrived)
         return True
 
@@ -250,30 +234,28 @@ class Snapshots:
 
         def done(result: object, error: BaseException | None) -> None:
             self._under_way[what] -= 1
+            if what is CHUNK:
+                self._refused.ended(held.opening)
             state = held.opening.state
             there = held in self._held.get(state, ()) or held in self._aside.get(state, ())
             if not there or not self._planner.is_open(held.opening):
                 return
             if error is not None:
-                self._failed(held.opening.table, error)
+                self._failed(held, error)
                 self._drop_from(held)
                 return
-            self._background.task(SNAPSHOTS, held.opening.table).worked()
-            self._rest_until.pop(held.opening.table, None)
+            self._refused.worked(held.opening)
             then(held, result)
 
         self._chores.submit(partial(self._read, call), done)
 
-    def _failed(self, table: TableName, error: BaseException) -> None:
-        """Rows of other tables do not wait for those of one that cannot be read."""
-        task, now = self._background.task(SNAPSHOTS, table), time.monotonic()
-        self._failing.add(table)
-        task.failed(error)
-        self._rest_until[table] = now + task.pause()
-        if isinstance(error, RetriableSourceError) and not isinstance(error, OtherSchema):
+    def _failed(self, held: HeldChunk, error: BaseException) -> None:
+        now, passes = time.monotonic(), isinstance(error, RetriableSourceError) and not isinstance(error, OtherSchema)
+        self._refused.failed(held.opening, held.asked_for if passes else None, error, now)
+        if passes and not isinstance(error, ReplicasAway):
             # Only who is asked too much answers better when asked less.
             self._pace.failed(now)
-        self._tables.ask(table)
+        self._tables.ask(held.opening.table)
 
     def _read(self, call: Callable[[], object]) -> object:
         """In a chore thread."""
@@ -366,8 +348,7 @@ class Snapshots:
                 return False
             except PoisonRow as poison:
                 log.error("%s: a row of the snapshot cannot be delivered: %s", table, poison)
-                self._failing.add(table)
-                self._background.task(SNAPSHOTS, table).failed(poison)
+                self._refused.not_delivered(held.opening, poison)
                 held.not_before = now + POISON_SECONDS
                 return False
             self.counters.rows[held.of] += sum(waiting.rows[:count])
@@ -376,6 +357,7 @@ class Snapshots:
                 self._done(held, token_of_key(waiting.keys[count - 1]))
             waiting = waiting.behind(count)
         assert held.upto is not None
+        self._refused.delivered(held.opening)
         self._done(held, held.upto)
         if held.holes:
             held.not_before = now + self.doubt_seconds

@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from connector.errors import FatalSourceError, RetriableSourceError
 from connector.source import snapshots
 from connector.source.background import FIRST_PAUSE
+from connector.source.failures import ReplicasAway
 from connector.source.limits import SnapshotPace
+from connector.topology import MIN_TOKEN
 from tests.source.test_source_snapshots import BYTES, Stage, selected
 from tests.topology.single import WHOLE, stream
 
@@ -72,3 +76,33 @@ def test_a_table_that_cannot_be_read_rests_and_does_not_hold_up_others(
     now += 0.01
     stage.pump()
     assert len(stage.chores.waiting) == 1, "what works is read on at once"
+
+
+def test_rows_that_nobody_gets_are_told_and_hold_up_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One range of a table is refused at each attempt, the others are read meanwhile: what is said of it stays."""
+    stage = Stage(streams=(stream(64), WHOLE))
+    now = snapshots.time.monotonic()
+    monkeypatch.setattr(snapshots.time, "monotonic", lambda: now)
+    monkeypatch.setattr(stage.background, "monotonic", lambda: now)
+    usual, refusals, upto = stage.snapshots._pace.rate, 0, 0
+    stage.pump()
+    for _ in range(2000):
+        now += 0.1
+        stage.pump()
+        if not stage.chores.waiting:
+            continue
+        call: Any = stage.chores.waiting[0][0]
+        low = call.keywords.get("span", call.args[0].args[2])[0]
+        if low == MIN_TOKEN:
+            stage.chores.answer(None, ReplicasAway("reading from 10.0.0.1:9042: Unavailable"))
+            refusals += 1
+        else:
+            upto += 1
+            stage.read(selected(ck=1, v=1), upto=low + 1)
+            stage.to(stage.one.now + 100)
+        if refusals:
+            (failing,) = stage.background.failing()
+            assert f"rows from token(pk) > {MIN_TOKEN} on: reading from 10.0.0.1:9042" in failing.error
+    assert stage.snapshots._pace.rate == usual, "a replica that is away is not asked too much"
+    assert 4 < refusals < 15 and upto > 1000, "in 200 s"
+    assert failing.lasting > 190
