@@ -233,10 +233,10 @@ class Connection:
                 return
             second_asking.is_over(future)
             try:
-                self._heard(future, time.monotonic() - asked, statement)
+                self._heard(future, time.monotonic() - asked, statement, error)
             except Exception as trouble:
                 log.warning("who answers could not be told", exc_info=trouble)
-            refusal = translated(error, f"reading from {self._asked(future, host)}")
+            refusal = translated(error, f"reading from {self._asked(future, host, error)}")
             refusal.node = refusal.node or future.coordinator_host
             failed(refusal)
             _let_go(future)
@@ -280,12 +280,14 @@ class Connection:
             self._heard(future, time.monotonic() - asked, statement, blocks=True)
             return found
         except Exception as error:
-            raise translated(error, f"asking {self._asked(future, host)}") from None
+            raise translated(error, f"asking {self._asked(future, host, error)}") from None
 
-    def _heard(self, future: Any, seconds: float, statement: Any, *, blocks: bool = False) -> None:
+    def _heard(
+        self, future: Any, seconds: float, statement: Any, error: BaseException | None = None, *, blocks: bool = False
+    ) -> None:
         """A question has its answer, or will have none, after so many seconds. Silent is only who had the time in which
         those who are alive answer: not who was asked last, shortly before the timeout. ``blocks``: for metadata."""
-        answered, asked = future.coordinator_host, list(future.attempted_hosts)
+        answered, asked = _who_answered(future, error), list(future.attempted_hosts)
         others = asked.index(answered) if answered in asked else len(asked)
         # Of a sweep too: it is put to another node sooner, and may take as long as rows do. Timers are not exact.
         of_streams = is_read_of_streams(statement)
@@ -293,12 +295,11 @@ class Connection:
         silent = asked[: min(others, int((seconds + 0.5) // patience))]
         self._policy.heard(answered, silent, seconds if of_streams and not others else None)
 
-    def _asked(self, future: Any, host: Any) -> str:
-        """Whom a question went to; of one that nobody took, whom it was meant for."""
-        whom = host or getattr(future, "coordinator_host", None)
-        if whom is None and future is not None and future.attempted_hosts:
-            whom = future.attempted_hosts[0]
-        return _shown(self.settings) if whom is None else bracketed(str(whom.endpoint))
+    def _asked(self, future: Any, host: Any, error: BaseException) -> str:
+        """Who has refused a question; of one that nobody answered, all that were asked, or whom it was meant for."""
+        whom = host or _who_answered(future, error)
+        asked = [whom] if whom is not None else [] if future is None else list(dict.fromkeys(future.attempted_hosts))
+        return ", then ".join(bracketed(str(each.endpoint)) for each in asked) or _shown(self.settings)
 
     def query(
         self,
@@ -402,6 +403,11 @@ def _epoch_ms(moment: Any) -> int:
     """The driver's datetimes are UTC without saying so."""
     milliseconds: float = moment.replace(tzinfo=UTC).timestamp() * 1000
     return round(milliseconds)
+
+
+def _who_answered(future: Any, error: BaseException | None) -> Any:
+    """For the driver it is also who said no more than that it does not know the statement yet."""
+    return None if future is None or isinstance(error, OperationTimedOut) else future.coordinator_host
 
 
 def _let_go(future: Any) -> None:

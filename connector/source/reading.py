@@ -97,8 +97,8 @@ class Reading:
         self._consumer = consumer
         self._tables = tables
         self.log = LogReader(connection, settings, sink)
-        self.sweeping = Sweeping(planner, self.log, settings, tables)
         self.retries = Retries(settings, background)
+        self.sweeping = Sweeping(planner, self.log, settings, tables, times_out=self.retries.time_out)
         self._settled_due = 0.0
         self.counters = ReadingCounters()
         self._voids = planner.voids

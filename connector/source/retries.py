@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from connector.errors import AccessDenied, CdcError, FatalSourceError, TableMissing
 from connector.pauses import doubled
 from connector.source.background import SOURCE, Background, Purpose
+from connector.source.failures import ReadTimedOut
 from connector.source.settings import ReadingSettings
 from connector.table_name import TableName
 from connector.topology import GroupState, Read, TableState
@@ -111,6 +112,10 @@ class Retries:
                 self.over(group)
             elif plan.failure is not None or group.slot not in plan.active:
                 self.over(group, worked=False)
+
+    def time_out(self, table: TableName) -> bool:
+        """Whether reads of some of its groups do, at present."""
+        return any(each.table == table and isinstance(each.error, ReadTimedOut) for each in self.groups.values())
 
     def hopeless(self, retrying: Retrying) -> bool:
         """Trying again has stopped making sense."""

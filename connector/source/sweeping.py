@@ -6,7 +6,8 @@ one, or that a sweep did not get through. Owned by one thread; never waits.
 A sweep passes by every partition of a log. Where a log holds much of the last hours in many files, that can cost the
 server more than reading the groups one by one: what takes long for that reason, or does not end, is not tried again for
 a while. Where this process or the server has no time, everything takes long, and single reads would take all the more
-of it; so beside a sweep whose last one was slow a single group is looked at, to tell the two apart.
+of it; so beside a sweep whose last one was slow, or timed out, a single group is looked at, to tell the two apart. What
+times out is dear only where single reads do not: replicas that hang let both time out.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ SIDE_BY_SIDE = 8
 PAUSE_SECONDS = 60.0
 LONGEST_PAUSE = 3_600.0
 
-# A sweep that was refused (a node ended, a replica is away, there is too much to do) says nothing of what sweeps cost:
+# A sweep that was refused (a node ended, a replica is away or hangs, there is too much to do) says nothing of its cost:
 # while groups are read one by one, the cluster is asked a hundred times as much, and that just then.
 REFUSED_SECONDS = 2.0
 LONGEST_REFUSED = 60.0
@@ -82,9 +83,12 @@ class Sweeping:
         settings: ReadingSettings,
         tables: Tables,
         clock: Callable[[], float] = time.monotonic,
+        times_out: Callable[[TableName], bool] = lambda _: False,
     ) -> None:
+        """``times_out``: whether single reads of a table do at present."""
         self._planner = planner
         self._log = log_reader
+        self._times_out = times_out
         self._settings = settings
         self._tables = tables
         self._clock = clock
@@ -94,7 +98,7 @@ class Sweeping:
         self._beside: dict[Sweep, _Active] = {}
         self._dear: Counter[TableName] = Counter()
         self._refused: Counter[TableName] = Counter()
-        # Those whose last sweep was slow.
+        # Those whose last sweep was slow, or timed out.
         self._slow: set[TableName] = set()
         self._again: dict[TableName, float] = {}
         self.swept = 0
@@ -153,7 +157,7 @@ class Sweeping:
 
     def _begin(self, sweep: Sweep, now: float) -> None:
         active = self._active[sweep] = _Active(sweep, len(sweep.arcs), now)
-        if sweep.table in self._slow:
+        if sweep.table in self._slow or sweep.table in self._dear:
             token = token_of(sweep.stream)
             active.beside = replace(sweep, arcs=((token, token),), groups=1)
             self._beside[active.beside] = active
@@ -202,11 +206,14 @@ class Sweeping:
         self._drop(active.sweep)
         self._planner.unswept(active.sweep)
         table, why = active.sweep.table, f"its log could not be swept: {error}"
-        if isinstance(error, ReadTimedOut):
+        timed_out = isinstance(error, ReadTimedOut)
+        if timed_out and active.alone is not None and not self._times_out(table):
             self._dearer(table, why)
-        else:
-            self._refused[table] += 1
-            self._rest(table, why, doubled(REFUSED_SECONDS, self._refused[table], LONGEST_REFUSED))
+            return
+        self._refused[table] += 1
+        self._rest(table, why, doubled(REFUSED_SECONDS, self._refused[table], LONGEST_REFUSED))
+        if timed_out:
+            self._slow.add(table)
 
     def _dearer(self, table: TableName, why: str) -> None:
         self._dear[table] += 1

@@ -228,7 +228,10 @@ def test_a_node_that_says_nothing_holds_up_no_read_and_is_asked_last(
 
 @pytest.mark.scylla
 @pytest.mark.only_double("nodes that take queries and do not answer them")
-def test_who_did_not_answer_is_named(three_nodes: Double) -> None:
+def test_who_did_not_answer_is_named(three_nodes: Double, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them: none is to blame for what another one did not say."""
+    for patience in ("SILENT_SECONDS", "SILENT_SECONDS_OF_ROWS"):
+        monkeypatch.setattr(second_asking, patience, 0.8)
     opened = Connection(ConnectionSettings((address(three_nodes.address),), request_timeout=2))
     opened.open()
     silent = next(host for host in opened.hosts() if str(host.endpoint) != three_nodes.address)
@@ -241,7 +244,11 @@ def test_who_did_not_answer_is_named(three_nodes: Double) -> None:
                 opened.avoid(host, 60)
         opened.page_async(statement, lambda page, state: None, told.append)
         until(lambda: told, 30, "the query's end")
-        assert str(told[0]).startswith(f"reading from {silent.endpoint}: OperationTimedOut")
+        others = {str(host.endpoint) for host in opened.hosts()} - {str(silent.endpoint)}
+        named = re.fullmatch(r"reading from (\S+), then (\S+), then (\S+): no answer in 2 s", str(told[0]))
+        assert named and named[1] == str(silent.endpoint) and set(named.groups()[1:]) == others, str(told[0])
+        # It was told of the statement, and has said then that it does not know it.
+        assert str(silent.endpoint) in opened.slow_hosts
     finally:
         opened.close()
         three_nodes.admin.clear_faults()

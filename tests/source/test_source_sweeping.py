@@ -54,7 +54,10 @@ class Swept:
         self.log = Requests()
         tables = cast(Tables, {TABLE: SimpleNamespace(log=LogTable("ks", "t_scylla_cdc_log"))})
         given = ReadingSettings(confidence_ms=CONFIDENCE, **settings)
-        self.sweeping = Sweeping(self.one.planner, cast(LogReader, self.log), given, tables, lambda: self.clock)
+        self.timing_out = False
+        self.sweeping = Sweeping(
+            self.one.planner, cast(LogReader, self.log), given, tables, lambda: self.clock, lambda _: self.timing_out
+        )
 
     def later(self, seconds: float) -> None:
         self.clock += seconds
@@ -89,22 +92,47 @@ def test_a_sweep_wakes_who_has_rows_on_any_of_its_pages() -> None:
     assert swept.sweeping.swept == 1
 
 
-def test_a_sweep_that_breaks_off_is_not_tried_again_for_a_while_and_all_groups_are_read() -> None:
+def test_a_sweep_that_times_out_where_single_reads_do_not_is_not_tried_again_for_a_while() -> None:
     swept = Swept()
     swept.sweeping.pump(swept.one.now)
-    swept.answer()
-    assert swept.awake == 0
+    swept.tell(ReadFailed(swept.log.submitted[0], ReadTimedOut("it timed out"), 0))
     for pause in (PAUSE_SECONDS, 2 * PAUSE_SECONDS):
         swept.later(2.0)
+        swept.answer_beside()
+        swept.clock += 10.0
         swept.tell(ReadFailed(swept.log.submitted[0], ReadTimedOut("it timed out"), 0))
         assert swept.awake == 4
         assert set(swept.one.reads()) == set(STREAMS)
         swept.one.planner.aborted()
-        swept.later(pause - 1)
+        swept.later(pause - 3)
         assert not swept.log.submitted
         assert len(swept.one.reads()) == 4
         swept.one.planner.aborted()
+        swept.later(1.5)
     swept.later(2.0)
+    swept.answer_beside()
+    swept.answer()
+    assert swept.awake == 0
+
+
+@pytest.mark.parametrize("alone", ["answered, others time out", "times out", "not yet answered"])
+def test_a_sweep_that_times_out_where_single_reads_do_as_well_is_soon_tried_again(alone: str) -> None:
+    """A replica that hangs lets both time out: its sweeps cost nothing more for that once it is back."""
+    swept = Swept()
+    swept.timing_out = alone == "answered, others time out"
+    swept.sweeping.pump(swept.one.now)
+    for pause in (2, 4, 8, 16, 32, 60, 60):
+        if alone == "answered, others time out":
+            swept.answer_beside()
+        elif alone == "times out" and len(swept.log.submitted) > 1:
+            swept.tell(ReadFailed(swept.log.submitted[0], ReadTimedOut("it timed out"), 0))
+        swept.tell(ReadFailed(swept.log.submitted[-1], ReadTimedOut("it timed out"), 0))
+        swept.one.planner.aborted()
+        swept.later(pause - 0.5)
+        assert not swept.log.submitted
+        swept.later(0.5)
+        assert swept.log.submitted
+    swept.answer_beside()
     swept.answer()
     assert swept.awake == 0
 
