@@ -38,7 +38,7 @@ from spark_jobs.sinks.sink import (
 
 _SNAPSHOT_PROPERTY = f"spark.sql.iceberg.snapshot-property.{NOTE}"
 _SOURCE = "scylla_cdc_published"
-_FORMAT_VERSION = {"format-version": "2"}
+_FORMAT_VERSION, _LEAST_VERSION = "format-version", 2
 """Asked for as a property is, which it never becomes."""
 _PROPERTIES = {
     "write.delete.mode": "merge-on-read",
@@ -141,7 +141,7 @@ class IcebergPublisher:
         def made_anew() -> None:
             loaded = self._sink.loaded(table)
             self._check(table, loaded, turn)
-            self._with_properties(rows.writeTo(self.relation(table)), loaded.properties()).createOrReplace()
+            self._with_properties(rows.writeTo(self.relation(table)), loaded).createOrReplace()
 
         with self._noting(note, turn):
             self._sink.changed(table, made_anew)
@@ -308,11 +308,14 @@ class IcebergPublisher:
         self._gone_on_from[table] = self._newest(table)
 
     def _with_properties(self, writer: DataFrameWriterV2, there: Any = None) -> DataFrameWriterV2:
-        """``there``: those of a table that becomes another one, which its users may have chosen."""
-        writer = writer.using("iceberg")
-        for name, value in (_FORMAT_VERSION | _PROPERTIES | _OWN).items():
-            chosen = None if there is None else there.get(name)
-            writer = writer.tableProperty(name, chosen or value)
+        """``there``: a table that becomes another one, of which its users may have chosen some, and a later format."""
+        chosen, version = {}, _LEAST_VERSION
+        if there is not None:
+            chosen = there.properties()
+            version = max(version, there.operations().current().formatVersion())
+        writer = writer.using("iceberg").tableProperty(_FORMAT_VERSION, str(version))
+        for name, value in (_PROPERTIES | _OWN).items():
+            writer = writer.tableProperty(name, chosen.get(name) or value)
         return writer
 
     def _newest(self, table: str) -> int | None:

@@ -27,6 +27,7 @@ NOT_TOLD = (
     "{table}: the schemas topic {topic} tells nothing of it, so it is landed by the definition that is noted, with the "
     "table's id; table.definitions has nothing new"
 )
+KEYS_ONLY = "records that were made with 'delta': 'keys' have no values"
 DROPPED_TYPE = "{table}: {column} is dropped, so column.types has no effect on it"
 
 
@@ -72,10 +73,12 @@ def plan_table(
     recreated = noted is not None and not same_table(_with_id(noted), current)
     going_on = None if recreated else noted
     check_output(current)
-    lacking = lacking or _without_values(versions, going_on, current)
+    keyed = _without_values(versions, going_on, current)
+    lacking = lacking or (KEYS_ONLY if keyed else None)
     declared = settings.declared_types(table)
     if going_on is not None and settings.frozen(table):
         kept, more = frozen(table, going_on, versions, current, declared)
+        kept = replace(kept, keyed=(*kept.keyed, *keyed))
         return _as_noted(going_on, history, lacking, topic_ids, kept, (*told, *more))
     told += check_declared(table, current, declared)
     if history:
@@ -133,13 +136,13 @@ def _anew(
     )
 
 
-def _without_values(versions: Sequence[TableDefinition], noted: Known | None, current: TableDefinition) -> str | None:
-    """What records lack that were made while the table's log had keys only, of which nobody has noted anything yet."""
-    seen = {version.text for version in noted.definitions} if noted else set[str]()
+def _without_values(
+    versions: Sequence[TableDefinition], noted: Known | None, current: TableDefinition
+) -> tuple[str, ...]:
+    """Versions of which nobody has noted anything yet, and whose records lack values: the log had keys only then."""
+    seen = {version.text for version in noted.definitions} | {*noted.keyed} if noted else set[str]()
     new = [each for each in versions if each.text not in seen and same_table(each, current)]
-    if any(_has_keys_only(each) for each in new):
-        return "records that were made with 'delta': 'keys' have no values"
-    return None
+    return tuple(each.text for each in new if _has_keys_only(each))
 
 
 def _has_keys_only(version: TableDefinition) -> bool:
@@ -208,9 +211,9 @@ def _filled_to(noted: Known, lacking: str | None) -> int | None:
     return noted.filled_to if lacking == noted.incomplete else None
 
 
-def _beside(known: Known) -> tuple[bool, str | None, dict[str, str], TableDefinition | None]:
+def _beside(known: Known) -> tuple[bool, str | None, dict[str, str], TableDefinition | None, tuple[str, ...]]:
     """What is noted beside the versions and changes without them."""
-    return known.history, known.incomplete, dict(known.topic_ids), known.source
+    return known.history, known.incomplete, dict(known.topic_ids), known.source, known.keyed
 
 
 def _ids(noted: Known | None, now: Mapping[str, str] | None) -> Mapping[str, str]:

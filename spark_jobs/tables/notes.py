@@ -43,6 +43,9 @@ class Known:
     them."""
     source: TableDefinition | None = None
     """What the source has by now, where the table keeps the columns of its first landing; one of the definitions."""
+    keyed: tuple[str, ...] = ()
+    """Versions whose records have no values, as far as it was noted for them that something is missing, where the table
+    keeps its columns: those that it cannot show are no definitions of it."""
     lineage: int = 0
     """Counts how often the state began anew: what was published of another lineage says nothing about this one."""
     topic_ids: Mapping[str, str] = field(default_factory=dict, compare=False)
@@ -70,6 +73,7 @@ class Known:
                 "covered": None if self.covered is None else noted_offsets(self.covered),
                 "form": self.form,
                 "source": None if self.source is None else self.source.text,
+                "keyed": list(self.keyed),
                 "lineage": self.lineage,
                 "topic_ids": dict(self.topic_ids),
             }
@@ -117,6 +121,7 @@ _MEMBERS: dict[str, Callable[[Any], bool]] = {
     "covered": lambda value: value is None or offsets_in(value) is not None,
     "form": _is_number,
     "source": lambda value: value is None or _is_text(value),
+    "keyed": _are_texts,
     "lineage": _is_number,
     "topic_ids": _are_pairs,
 }
@@ -140,6 +145,7 @@ def known_in(note: str, sequence: int) -> Known:
             sequence=sequence,
             backfilled=None if backfilled is None else tuple(backfilled),
             source=None if source is None else parse_definition(source),
+            keyed=tuple(parsed.get("keyed", ())),
             covered=None if covered is None else offsets_in(covered),
             **{name: parsed[name] for name in _OPTIONAL if name in parsed},
         )

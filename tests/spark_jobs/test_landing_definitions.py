@@ -131,6 +131,22 @@ def test_of_keys_alone_nothing_lands_but_images() -> None:
         assert plan_table(SETTINGS, TABLE, between, filled).known.incomplete is None, "a backfill has completed it"
 
 
+def test_keys_alone_of_a_version_that_frozen_columns_cannot_show_are_told_once() -> None:
+    """They were told at each look, also after a backfill: what such a table cannot show is none of its definitions."""
+    columns = "pk partition_key int; v regular {}"
+    full = _version(columns.format("int"))
+    other = _version(columns.format("text"), cdc={"delta": "keys"}, version="2")
+    versions = [full, other, _version(columns.format("int"), version="3")]
+    plan = plan_table(FROZEN, TABLE, versions, plan_table(FROZEN, TABLE, [full], None).known)
+    assert plan.known.incomplete == "records that were made with 'delta': 'keys' have no values"
+    assert other not in plan.known.definitions
+    assert known_in(plan.known.note(), plan.known.sequence) == plan.known
+    filled = replace(plan.known, incomplete=None)
+    assert not plan_table(FROZEN, TABLE, versions, filled).changed, "a backfill has completed it"
+    more = [*versions, replace(other, text=other.text.replace('"2"', '"4"')), versions[-1]]
+    assert plan_table(FROZEN, TABLE, more, filled).known.incomplete, "another one is told of"
+
+
 def test_a_new_table_id_starts_anew_and_the_same_version_changes_nothing() -> None:
     ids = ["5132b130-ae79-11e4-ab27-0800200c9a66", "6132b130-ae79-11e4-ab27-0800200c9a66"]
     old, new = (_version("pk partition_key int", table_id=table_id) for table_id in ids)

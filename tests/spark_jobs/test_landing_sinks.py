@@ -334,6 +334,21 @@ def test_a_table_of_ours_whose_notes_have_expired_is_published_on(spark: SparkSe
     assert publisher.note("ks/t") == {"of": 2, "turn": 1} and publisher.session.table(f"{catalog}.{name}").count() == 1
 
 
+def test_an_iceberg_table_that_its_users_have_brought_to_a_later_format_gets_other_columns(
+    spark: SparkSession, warehouse: str
+) -> None:
+    """`Cannot downgrade v3 table to v2`, it said from the next column with another type on, and it stayed behind."""
+    publisher = IcebergPublisher(spark, warehouse)
+    publisher.replace("ks/t", publisher.session.sql("SELECT 1 AS id"), {}, 0, 1000, 1)
+    mine = "'format-version' = '3', 'write.merge.mode' = 'copy-on-write'"
+    publisher.session.sql(f"ALTER TABLE {publisher.relation('ks/t')} SET TBLPROPERTIES ({mine})")
+    publisher.replace("ks/t", publisher.session.sql("SELECT 'a' AS id"), {}, 0, 1000, publisher.turn("ks/t") + 1)
+    loaded = publisher._sink.loaded("ks/t")
+    assert publisher.session.table(publisher.relation("ks/t")).collect() == [("a",)]
+    assert loaded.operations().current().formatVersion() == 3
+    assert loaded.properties().get("write.merge.mode") == "copy-on-write"
+
+
 def test_deltas_versions_can_be_read_for_as_long_as_they_are_to_be_kept(spark: SparkSession, warehouse: str) -> None:
     """Delta itself keeps none for longer than a week, and reads none that is older; its log it keeps for a month, which
     each publication listed: of one a minute 43,000 commits."""
