@@ -21,7 +21,7 @@ from connector.errors import LandingError
 from connector.table_name import TableName
 from spark_jobs.config import Settings
 from spark_jobs.session import require_spark
-from spark_jobs.sinks import FORMATS
+from spark_jobs.sinks import FORMATS, compact_all
 from spark_jobs.stream import (
     YOUNG_MS,
     Limit,
@@ -207,7 +207,7 @@ def _upkeep(landed: LandedTable, restored: Restored, grace_ms: int, retention_ms
         for table in tables:
             # The state's files are as large as they should be, and sorted.
             if table != landed.state.table:
-                sink.compact(table)
+                compact_all(sink, table)
             sink.vacuum(table, max(grace_ms, YOUNG_MS))
     return Upkeep(
         table=landed.name,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from spark_jobs.sinks.columns import new_columns
 from spark_jobs.sinks.formats import DEFAULT, FORMATS, table_format
-from spark_jobs.sinks.sink import LostRaceError, Publisher, Sink, TableFormat, replace_made
+from spark_jobs.sinks.sink import LostRaceError, Publisher, Sink, TableFormat, compact_all, replace_made
 
 __all__ = [
     "DEFAULT",
@@ -16,6 +16,7 @@ __all__ = [
     "Publisher",
     "Sink",
     "TableFormat",
+    "compact_all",
     "new_columns",
     "replace_made",
     "table_format",

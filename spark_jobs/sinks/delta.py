@@ -23,7 +23,7 @@ from spark_jobs.sinks.delta_files import (
     property_list,
 )
 from spark_jobs.sinks.delta_published import RESERVED, DeltaPublisher, feedless
-from spark_jobs.sinks.sink import LostRaceError, TableFormat, retried
+from spark_jobs.sinks.sink import LostRaceError, TableFormat, portion, retried
 
 log = logging.getLogger(__name__)
 
@@ -44,8 +44,7 @@ _ROWS_PER_FILE = 200_000
 _COMMITS_KEPT_MS = 3 * 3_600_000
 """Whoever commits needs those since it began."""
 _FORGET_EVERY = 500
-_MOST_AT_ONCE = 8 << 30
-"""Bytes that are compacted in one commit, at least a partition's: it is done long before what it needs is forgotten."""
+_PART = "CAST(map_values(partitionValues)[0] AS int) AS part"
 
 
 class DeltaSink:
@@ -123,14 +122,14 @@ class DeltaSink:
     def delete(self, table: str, condition: str) -> None:
         retried(lambda: self.session.sql(f"DELETE FROM {self.relation(table)} WHERE {condition}"), _is_conflict)
 
-    def compact(self, table: str, through: int | None = None) -> None:
-        sizes = {part: size for part, size in self.sizes(table).items() if through is None or part <= through}
-        spans = portions(sizes, _MOST_AT_ONCE)
-        part = quoted(partitioned_by(self.session, self.path(table)))
-        for first, last in spans:
-            where = f" WHERE {part} BETWEEN {first} AND {last}" if len(spans) > 1 or through is not None else ""
-            text = f"OPTIMIZE {self.relation(table)}{where}"
-            retried(lambda text=text: self.session.sql(text), _is_conflict)  # type: ignore[misc]
+    def compact(self, table: str, after: int | None = None, through: int | None = None) -> int | None:
+        files = data_files(self.session, self.path(table)).selectExpr(_PART, "size").collect()
+        parts, more = portion(((row["part"], row["size"]) for row in files), after, through)
+        if parts:
+            part = quoted(partitioned_by(self.session, self.path(table)))
+            text = f"OPTIMIZE {self.relation(table)} WHERE {part} BETWEEN {parts[0]} AND {parts[-1]}"
+            retried(lambda: self.session.sql(text), _is_conflict)
+        return parts[-1] if more else None
 
     def vacuum(self, table: str, older_than_ms: int) -> None:
         hours = max(older_than_ms, 0) / 3_600_000
@@ -145,32 +144,14 @@ class DeltaSink:
         self._forget(table)
 
     def sizes(self, table: str) -> Mapping[int, int]:
-        part = "CAST(map_values(partitionValues)[0] AS int) AS part"
         found = Counter[int]()
         # Summed up here: of Spark's time the sum took half, and each query of the table lists all files as well.
-        for row in data_files(self.session, self.path(table)).selectExpr(part, "size").collect():
+        for row in data_files(self.session, self.path(table)).selectExpr(_PART, "size").collect():
             found[row["part"]] += row["size"]
         return dict(found)
 
     def files(self, table: str) -> tuple[int, int]:
         return extent(self.session, self.path(table))
-
-
-def portions(sizes: Mapping[int, int], most: int) -> list[tuple[int, int]]:
-    """The first and the last of parts that together have so many bytes at most; one that has more is alone.
-
-    >>> portions({1: 5, 2: 5, 4: 9, 7: 1, 8: 20}, 10)
-    [(1, 2), (4, 7), (8, 8)]
-    """
-    spans: list[tuple[int, int]] = []
-    room = 0
-    for part in sorted(sizes):
-        if spans and sizes[part] <= room:
-            spans[-1], room = (spans[-1][0], part), room - sizes[part]
-        else:
-            spans.append((part, part))
-            room = most - sizes[part]
-    return spans
 
 
 def _is_conflict(error: Exception) -> bool:

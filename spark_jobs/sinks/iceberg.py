@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from connector.errors import LandingError
 from spark_jobs.java_objects import file_system, hadoop_path, java_class, resolved
 from spark_jobs.model import literal, quoted
-from spark_jobs.sinks.sink import Result, retried
+from spark_jobs.sinks.sink import Result, portion, retried
 
 CATALOG = "scylla_cdc"
 OWN = ("changelog", "history", "parcels", "state")
@@ -54,6 +54,7 @@ _LEVELS = 2
 _KEPT_MS = 3_600_000
 """How old a snapshot becomes without maintenance of the table: a commit each second makes metadata large."""
 _EXPIRE_EVERY = 100
+_SEVERAL = ", options => map('min-input-files', '2')"
 _PARTS_AT_ONCE = 50
 """That are compacted by one call, for which batches wait."""
 _LOCK_S, _LOCK_ASKED_S = 600, 0.02
@@ -161,17 +162,20 @@ class IcebergSink:
     def delete(self, table: str, condition: str) -> None:
         self._sql(table, f"DELETE FROM {self.relation(table)} WHERE {condition}")
 
-    def compact(self, table: str, through: int | None = None) -> None:
-        options = ", options => map('min-input-files', '2')"
-        if through is None:
-            self._call(table, "rewrite_data_files", options)
-            return
+    def compact(self, table: str, after: int | None = None, through: int | None = None) -> int | None:
+        part = f"partition.{self._part(table)}"
+        files = self.session.sql(f"SELECT {part} AS part, file_size_in_bytes AS size FROM {self.relation(table)}.files")
+        parts, more = portion(((row["part"], row["size"]) for row in files.collect()), after, through)
         # On a local file system nobody else writes meanwhile, as batches must: so it is done in short calls.
-        parts = self._with_small_files(table, through)
         for at in range(0, len(parts), _PARTS_AT_ONCE):
             some = parts[at : at + _PARTS_AT_ONCE]
             where = literal(f"{self._part(table)} >= {some[0]} AND {self._part(table)} <= {some[-1]}")
-            self._call(table, "rewrite_data_files", f"{options}, where => {where}")
+            self._call(table, "rewrite_data_files", f"{_SEVERAL}, where => {where}")
+        return parts[-1] if more else None
+
+    def compact_whole(self, table: str) -> None:
+        """Of a table that its users may have partitioned."""
+        self._call(table, "rewrite_data_files", _SEVERAL)
 
     def vacuum(self, table: str, older_than_ms: int) -> None:
         self._expire(table, older_than_ms)
@@ -197,12 +201,6 @@ class IcebergSink:
         row = self.session.sql(counted).first()
         assert row is not None
         return int(row[0]), int(row[1])
-
-    def _with_small_files(self, table: str, through: int) -> list[int]:
-        part = f"partition.{self._part(table)}"
-        files = f"SELECT {part} AS part FROM {self.relation(table)}.files WHERE {part} <= {through}"
-        rows = self.session.sql(f"{files} GROUP BY 1 HAVING count(*) > 1 ORDER BY 1")
-        return [row["part"] for row in rows.collect()]
 
     def _part(self, table: str) -> str:
         """Of tables that have one column to partition by."""

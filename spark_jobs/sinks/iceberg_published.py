@@ -243,7 +243,7 @@ class IcebergPublisher:
         self._since[table] = self._since.get(table, 0) + 1
         if self._since[table] >= _TIDIED_EVERY:
             self._since[table] = 0
-            self._sink.compact(table)
+            self._sink.compact_whole(table)
 
     def _own(self, loaded: Any) -> None:
         if missing := [name for name in _OWN if loaded.properties().get(name) is None]:
@@ -253,7 +253,7 @@ class IcebergPublisher:
             update.commit()
 
     def compact(self, table: str) -> None:
-        self._sink.compact(table)
+        self._sink.compact_whole(table)
 
     def vacuum(self, table: str, older_than_ms: int) -> None:
         loaded = self._sink.loaded(table)

@@ -24,6 +24,9 @@ NOTE = "scylla-cdc"
 SEEN = "seen"
 """What a note says of the look before its commit."""
 _ATTEMPTS = 8
+_MOST_AT_ONCE, _OPENED = 1 << 30, 256 << 10
+"""Bytes that are compacted at once, at least a partition's, and as how many a file counts that has to be opened: who
+waits for it waits for a minute at most, and no commit takes so long that what it needs is forgotten."""
 
 
 class LostRaceError(Exception):
@@ -70,8 +73,9 @@ class Sink(Protocol):
     def delete(self, table: str, condition: str) -> None:
         """Removes the rows that meet the SQL condition, in one commit."""
 
-    def compact(self, table: str, through: int | None = None) -> None:
-        """Makes few large files of many small ones, of the partitions up to this one if it is given; changes no row."""
+    def compact(self, table: str, after: int | None = None, through: int | None = None) -> int | None:
+        """Makes few large files of many small ones; changes no row. It does so of partitions behind ``after``, up to
+        ``through``: of as many as take no long time. Returns the last of these where there are more."""
 
     def vacuum(self, table: str, older_than_ms: int) -> None:
         """Deletes files that no snapshot younger than this needs."""
@@ -215,6 +219,36 @@ def retried(work: Callable[[], Result], lost_race: Callable[[Exception], bool]) 
             if not lost_race(error):
                 raise
     return work()
+
+
+def portion(files: Iterable[tuple[int, int]], after: int | None, through: int | None) -> tuple[list[int], bool]:
+    """Of files, each by its partition and its bytes: the first partitions with several that are compacted at once, and
+    whether there are more.
+
+    >>> portion([(1, 5), (1, 5), (2, 5), (4, 1), (4, 1 << 30), (7, 1), (7, 1)], None, None)
+    ([1], True)
+    >>> portion([(1, 5), (1, 5), (2, 5), (4, 1), (4, 1 << 30), (7, 1), (7, 1)], 1, 4)
+    ([4], False)
+    """
+    found: dict[int, list[int]] = {}
+    for part, size in files:
+        if (after is None or part > after) and (through is None or part <= through):
+            found.setdefault(part, []).append(size + _OPENED)
+    several = [part for part in sorted(found) if len(found[part]) > 1]
+    taken, room = list[int](), _MOST_AT_ONCE
+    for part in several:
+        room -= sum(found[part])
+        if taken and room < 0:
+            break
+        taken.append(part)
+    return taken, len(taken) < len(several)
+
+
+def compact_all(sink: Sink, table: str) -> None:
+    """Compacts a portion after the other."""
+    after = sink.compact(table)
+    while after is not None:
+        after = sink.compact(table, after)
 
 
 def replace_made(sink: Sink, table: str, made: Callable[[], DataFrame]) -> None:

@@ -36,6 +36,8 @@ class Housekeeping:
         self._vacuum_at = now() + _FIRST_VACUUM_S
         self._merged: dict[int, float] = {}
         self._removed = 0
+        #: Where a portion ended that is not the last. The table is not published meanwhile: the next one waits.
+        self._compacted: int | None = None
         self._lock = threading.Lock()
 
     def merged(self, through: int) -> None:
@@ -53,7 +55,7 @@ class Housekeeping:
         through = self._removable(publishing.published_through)
         vacuums = self._now() >= self._vacuum_at
         # Asked only where something is to be done: silent tables cost nothing.
-        if not (through > self._removed or vacuums) or (known := landed.known()) is None:
+        if not (through > self._removed or vacuums or self._compacted is not None) or (known := landed.known()) is None:
             return
         if through > self._removed:
             if not known.history:
@@ -65,8 +67,10 @@ class Housekeeping:
             for table in landed.folders():
                 landed.sink.vacuum(table, max(YOUNG_MS, int(self._grace_s * 1000)))
             publishing.vacuum(max(YOUNG_MS, self._kept_ms))
+        if vacuums or self._compacted is not None:
+            after, self._compacted = self._compacted, None
             # Last: it reads and writes files, and where it fails, what it would have replaced is all that stays.
-            landed.compact_changes(through)
+            self._compacted = landed.compact_changes(through, after)
 
     def _removable(self, published: int | None) -> int:
         """The greatest segment that every reader has in the state, and that is published where that is asked for."""

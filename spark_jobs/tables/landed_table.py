@@ -253,9 +253,10 @@ class LandedTable:
         """Removes the changes of all segments up to this one: nobody reads them, as they are merged."""
         self.sink.delete(self.changelog, f"segment > 0 AND segment <= {through}")
 
-    def compact_changes(self, through: int) -> None:
-        """Makes larger files of those that batches have left up to this segment, dead letters among them."""
-        self.sink.compact(self.changelog, through)
+    def compact_changes(self, through: int, after: int | None) -> int | None:
+        """Makes larger files of those that batches have left up to this segment, dead letters among them: a portion,
+        behind the one that ended ``after``. Returns where it ended, if there are more."""
+        return self.sink.compact(self.changelog, after, through)
 
     def remove_positions(self, newer: Offsets) -> None:
         """Removes positions that these stand for."""

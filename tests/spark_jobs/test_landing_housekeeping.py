@@ -27,6 +27,7 @@ class Beside:
         self.published_through: int | None = None
         self.known_: Any = self
         self.asked = 0
+        self.rest: int | None = None
         settings = {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
         self.house = Housekeeping(load_settings({**settings, **properties}), lambda: self.seconds)
 
@@ -44,8 +45,9 @@ class Beside:
     def remove_changes(self, through: int) -> None:
         self.done.append(("changes", through))
 
-    def compact_changes(self, through: int) -> None:
-        self.done.append(("compact", through))
+    def compact_changes(self, through: int, after: int | None) -> int | None:
+        self.done.append(("compact", through) if after is None else ("compact", through, after))
+        return self.rest
 
     def remove_positions(self, newer: dict[tuple[str, int], int]) -> None:
         self.done.append(("positions", newer))
@@ -112,7 +114,12 @@ def test_what_stays_for_good_gets_larger_files_once_no_reader_waits_for_its_merg
     beside.seconds = 4 * HOUR_S
     assert beside.keep() == [("positions", {("p", 0): 9})], "not with every upkeep"
     beside.seconds = 9 * HOUR_S
+    beside.rest = 4
     assert beside.keep()[-1] == ("compact", 5), "last, so that its failure keeps nothing else from being done"
+    beside.rest = None
+    beside.seconds += 300
+    assert beside.keep() == [("compact", 5, 4)], "a portion with each upkeep: the table is not published meanwhile"
+    assert beside.keep() == []
 
 
 def test_no_delete_is_forgotten_while_something_older_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from spark_jobs.sinks.delta_files import extent, last_transaction, newest_commit
 from spark_jobs.sinks.delta_published import DeltaPublisher
 from spark_jobs.sinks.formats import FORMATS, table_format
 from spark_jobs.sinks.iceberg_published import IcebergPublisher
-from spark_jobs.sinks.sink import LostRaceError, Sink
+from spark_jobs.sinks.sink import LostRaceError, Sink, compact_all
 from tests.servers.patience import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
@@ -157,19 +157,20 @@ def test_writers_at_the_same_time_lose_nothing(spark: SparkSession, sink: Sink, 
 def test_compaction_and_vacuum_change_no_row(
     spark: SparkSession, sink: Sink, warehouse: str, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delta, "_MOST_AT_ONCE", 1)
-    monkeypatch.setattr(iceberg, "_PARTS_AT_ONCE", 1)
+    monkeypatch.setattr("spark_jobs.sinks.sink._MOST_AT_ONCE", 1)
     for at in range(3):
         sink.append(TABLE, rows(*[(1, at * 10 + n) for n in range(4)], (2, at), files=2))
     before, (many, size) = content(spark, sink), sink.files(TABLE)
     assert many >= 6 and size > 0
-    sink.compact(TABLE, 1)
+    assert sink.compact(TABLE, through=1) is None
     some, _ = sink.files(TABLE)
-    sink.compact(TABLE)
+    assert many > some > 2, "of some partitions"
+    sink.append(TABLE, rows((1, 99)))
+    before = content(spark, sink)
+    assert sink.compact(TABLE) == 1 and sink.files(TABLE)[0] == some, "a portion, and where it ended"
+    compact_all(sink, TABLE)
     few, _ = sink.files(TABLE)
-    assert many > some > few == 2, "of some partitions, then of all"
-    sink.compact(TABLE, 2)
-    assert sink.files(TABLE)[0] == 2
+    assert few == 2 and sink.compact(TABLE) is None
     stored = _data_files(warehouse)
     sink.vacuum(TABLE, 0)
     assert _data_files(warehouse) == few < stored
