@@ -191,7 +191,7 @@ def _watch(
                 table = progress.of(landing.stream.name)
                 table.beside.pop(landing.what, None)
                 if error is not None and once:
-                    _failed(landing, one_line(error), once, settings, progress)
+                    _failed(landing, f"{landing.what} failed: {one_line(error)}", once, settings, progress)
                 elif error is not None:
                     # Landing goes on meanwhile; the next interval tries again.
                     table.beside[landing.what] = one_line(error)

@@ -22,6 +22,8 @@ from spark_jobs.java_objects import elements, java_class
 
 _TOLD_S = 60
 _FULL = os.strerror(errno.ENOSPC)
+_SAID = r"[^\n]+(?:\n - [^\n]+)*"
+"""A line, and what Delta lists below it: the values of a row that a constraint of its users refuses."""
 _REPEATED = "Full stacktrace of original"
 """What Spark hangs to an error that it raises once more: the stack of the first time, as an error of its own."""
 
@@ -44,14 +46,10 @@ def one_line(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, CdcError):
         return text
-    for pattern in (
-        r"LandingError: ([^\n]+)",
-        r"Caused by: [\w.$]+: ([^\n]+)",
-        r"(?:[\w.]+(?:Error|Exception)): ([^\n]+)",
-    ):
-        found = [str(said) for said in re.findall(pattern, text) if not said.startswith(_REPEATED)]
+    for before in ("LandingError", r"Caused by: [\w.$]+", r"[\w.]+(?:Error|Exception)"):
+        found = [str(said) for said in re.findall(f"{before}: ({_SAID})", text) if not said.startswith(_REPEATED)]
         if found:
-            return found[-1].strip()[:500]
+            return found[-1].replace(":\n - ", ": ").replace("\n - ", ", ").strip()[:500]
     return text.strip().split("\n")[0][:500]
 
 

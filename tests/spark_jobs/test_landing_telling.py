@@ -35,6 +35,10 @@ def test_an_error_that_spark_raises_once_more_is_told_by_what_it_says() -> None:
     )
     assert one_line(Exception(raised)) == "[DELTA_X] What is wrong"
     assert one_line(Exception(f"{raised}Caused by: java.io.IOException: the disk\n\tat A.b")) == "the disk"
+    refused = (
+        "An error occurred.\n: a.DeltaException: [X] violated by row with values:\n - id : 1\n - v : bad\n\tat A.b"
+    )
+    assert one_line(Exception(refused)) == "[X] violated by row with values: id : 1, v : bad"
 
 
 @pytest.mark.parametrize(("problem", "status"), [(None, 0), ("why", 1)])
