@@ -16,6 +16,7 @@ import json
 import logging
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -66,6 +67,10 @@ log = logging.getLogger(__name__)
 # A node that restarts, or a cluster that is upgraded node by node, is back by then. Who has to act wants to know.
 PATIENCE_SECONDS = 120.0
 
+# Of the time of whoever iterates, what it may take to look at all streams, of which there may be tens of thousands: how
+# far each is, and whether one is FAILED.
+SHARE_OF_LOOKS = 0.1
+
 # One process, one claim: all streams belong to one slot.
 SLOTS = 1
 
@@ -105,6 +110,7 @@ class ChangeReader:
         self._ready: deque[Batch] = deque()
         # What was handed out since positions were noted, by stream: the time of its newest batch.
         self._handed: dict[PositionKey, bytes] = {}
+        self._look_due = float("-inf")
         self._opened = False
         self.tables = Tables([])
 
@@ -207,8 +213,7 @@ class ChangeReader:
                 batch = self._ready.popleft()
                 yield batch
                 self._handed[PositionKey(_table_of(batch), batch.stream_id)] = batch.time
-            self._note()
-            if self._done():
+            if time.monotonic() >= self._look_due and self._look():
                 return
             self._step()
 
@@ -232,9 +237,9 @@ class ChangeReader:
         losing it.
         """
         entries = dict(self._saved)
-        for place, time in self._handed.items():
+        for place, newest in self._handed.items():
             # Within a stream batches come in order of time: all before this one is delivered as well.
-            entry = position_entry(0, place, Position(micros_of(time) // 1000, time))
+            entry = position_entry(0, place, Position(micros_of(newest) // 1000, newest))
             entries[_saved_key(entry)] = entry
         return json.dumps([{"key": dict(entry.key), "value": entry.value} for entry in entries.values()])
 
@@ -251,6 +256,16 @@ class ChangeReader:
         return [name for name in self._names if name not in started]
 
     # -- inside ----------------------------------------------------------------------------------------------
+
+    def _look(self) -> bool:
+        """Whether all is read. Between two looks what was handed out is remembered by itself."""
+        began = time.monotonic()
+        self._raise_failures()
+        self._note()
+        is_done = self._done()
+        ended = time.monotonic()
+        self._look_due = ended + (ended - began) * (1 / SHARE_OF_LOOKS - 1)
+        return is_done
 
     def forgive(self) -> None:
         """Nothing is remembered against anybody."""
@@ -287,7 +302,6 @@ class ChangeReader:
             event.finish()
         else:
             self._reading.handle(event)
-        self._raise_failures()
 
     def _note(self) -> None:
         """Everything handed out so far is delivered: move the checkpoint."""

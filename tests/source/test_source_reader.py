@@ -13,15 +13,17 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from cassandra.cluster import Session
 
 from connector.errors import AccessDenied, CdcDisabled, CdcError, RetriableSourceError, SourceError, TableMissing
-from connector.source import unread
+from connector.source import read_changes, unread
 from connector.source.read_changes import ChangeReader
 from connector.source.settings import ConnectionSettings, ReadingSettings
-from connector.timeuuid import micros_of
+from connector.timeuuid import micros_of, time_uuid
 from tests.servers.double import Double
 from tests.servers.foreign import ForeignScylla
 from tests.servers.patience import patience, until
@@ -296,3 +298,31 @@ def test_small_pages_and_single_streams(scylla: Scylla, session: Session, table:
         settings = ReadingSettings(confidence_ms=300, window_ms=200, in_query=in_query, max_in_flight=4)
         with reader(scylla, name, settings=settings, connection=connection) as source:
             assert Counter(row for batch in source for row in row_of(batch)) == logged(session, name)
+
+
+def test_what_looking_at_all_streams_takes_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each batch of a table with very many tablets cost a look at all of them."""
+    now, looking = [0.0], [0.0]
+    monkeypatch.setattr(read_changes, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    reader = ChangeReader(ConnectionSettings((("127.0.0.1", 9042),)), ["ks.t"], follow=True)
+    layout = SimpleNamespace(description=SimpleNamespace(keyspace="ks", name="t"))
+
+    def note() -> None:
+        now[0] += 0.05
+        looking[0] += 0.05
+        reader._handed.clear()
+
+    def step() -> None:
+        now[0] += 0.001
+        batch: Any = SimpleNamespace(layout=layout, stream_id=b"s", time=time_uuid(round(now[0] * 10_000_000), 0))
+        reader._ready.append(batch)
+
+    monkeypatch.setattr(reader, "_note", note)
+    monkeypatch.setattr(reader, "_raise_failures", lambda: None)
+    monkeypatch.setattr(reader, "_step", step)
+    for number, _ in enumerate(reader):
+        if number == 2_000:
+            break
+    assert 0.05 < looking[0] < 0.12 * now[0]
+    assert len(reader._handed) == 1, "what was handed out meanwhile is in the checkpoint"
+    assert len(json.loads(reader.checkpoint())) == 1
