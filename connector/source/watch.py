@@ -41,7 +41,7 @@ OTHER_NODES = 3
 STREAM_SETS = Purpose(
     "stream sets",
     "new stream sets are not seen",
-    "changes after a split or a new generation may be waiting",
+    "changes from shortly before then on wait, in all streams",
     steady=True,
     behind=SOURCE,
 )

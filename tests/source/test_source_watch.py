@@ -131,7 +131,7 @@ def test_a_watch_that_fails_at_every_turn(watched: Watched, scylla: Double, capl
     said = [record.getMessage() for record in caplog.records if "new stream sets are not seen since" in record.message]
     assert len(said) == 300 / TELL_SECONDS
     assert f"asking {scylla.address}: ServerError" in said[0]
-    assert "changes after a split or a new generation may be waiting" in said[0]
+    assert "changes from shortly before then on wait, in all streams" in said[0]
     [failing] = watched.failing("stream sets")
     assert failing.holds
     assert failing.seconds == pytest.approx(300, abs=1)
