@@ -19,6 +19,11 @@ from connector.errors import FatalDeliveryError
 
 log = logging.getLogger(__name__)
 
+# A broker that hangs is asked for the group's coordinator as any other is, and librdkafka asks nobody else until it has
+# waited for an answer as long as for any: a minute, in which the worker has no slots. Half a session is waited for, but
+# so long at least, since answers take a second on a busy machine, and so long at most.
+ANSWER_MS = (3_000, 10_000)
+
 
 class SlotOwner(Protocol):
     """Whoever reads the slots; called inside `Membership.poll` and `Membership.close`."""
@@ -69,6 +74,7 @@ class Membership:
             # The owner thread may sit in a commit for two transaction timeouts; heartbeats go on meanwhile.
             max_poll_interval_ms=max(max_poll_interval_ms, session_timeout_ms),
             enable_partition_eof=False,
+            socket_timeout_ms=_answer_ms(clients, session_timeout_ms),
             **static,
         )
 
@@ -143,3 +149,10 @@ class Membership:
     def _ours(self, partitions: Collection[TopicPartition]) -> frozenset[int]:
         # A topic that was created with more partitions than the marks were written for: the surplus stays unused.
         return frozenset(p.partition for p in partitions if p.partition < self._slots)
+
+
+def _answer_ms(clients: KafkaClients, session_timeout_ms: int) -> int:
+    """For how long one broker is waited for; no longer than is configured."""
+    least, most = ANSWER_MS
+    properties = {**clients.common, **clients.consumer_properties}
+    return min(max(least, min(most, session_timeout_ms // 2)), int(properties.get("socket.timeout.ms", most)))

@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient
 from connector.delivery import Delivery, DeliverySettings, TransactionalProducer, clients, groups
 from connector.delivery.clients import READ_COMMITTED, ConnectionHealth, Heard, KafkaClients, connection_cause
 from connector.delivery.failures import LEADER_CHANGES, translated
+from connector.delivery.membership import Membership
 from connector.delivery.topics import topic_partitions
 from connector.errors import RetriableDeliveryError
 from embedded import ports
@@ -35,6 +36,19 @@ def test_consumers_have_a_short_queue_unless_their_configuration_names_another(m
     assert (made["queued.min.messages"], made["queued.max.messages.kbytes"]) == (2_000, 1_024)
     made = KafkaClients(common, consumer_properties={"queued.min.messages": 7}).consumer("g", READ_COMMITTED)
     assert (made["queued.min.messages"], made["queued.max.messages.kbytes"]) == (7, 1_024)
+
+
+@pytest.mark.parametrize(
+    ("session", "configured", "answer"),
+    [(10_000, None, 5_000), (300, None, 3_000), (45_000, 40_000, 10_000), (9_000, 100, 100)],
+)
+def test_a_member_does_not_wait_for_a_broker_that_hangs_when_another_may_know_the_coordinator(
+    monkeypatch: pytest.MonkeyPatch, session: int, configured: int | None, answer: int
+) -> None:
+    monkeypatch.setattr(clients, "Consumer", dict)
+    given = KafkaClients({}, consumer_properties={"socket.timeout.ms": configured} if configured else {})
+    member: Any = Membership(given, "offsets", "g", "w", slots=1, session_timeout_ms=session).client
+    assert member["socket.timeout.ms"] == answer
 
 
 @pytest.mark.parametrize(
