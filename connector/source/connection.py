@@ -33,6 +33,7 @@ from connector.source.persistent_cluster import PersistentCluster, cluster_by
 from connector.source.routing import HoldersFirst, is_read_of_streams
 from connector.source.server_clock import ServerClock
 from connector.source.settings import ConnectionSettings
+from connector.source.standstill import Standstill
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class Connection:
         self._opened: PersistentCluster | None = None
         self._tried: PersistentCluster | None = None
         self._session: Session | None = None
+        self._standstill: Standstill | None = None
         self.queries = 0
         #: What nodes have shown to know of tables, and since when; nobody forgets a schema.
         self.vouched: dict[object, float] = {}
@@ -92,6 +94,7 @@ class Connection:
         self._opened, cluster.lasts = cluster, True
         session.client_protocol_handler = raw_protocol_handler(self.scanner)
         self._session = session
+        self._standstill = Standstill(cluster.connection_class.create_timer)
 
     @property
     def address(self) -> str:
@@ -109,6 +112,8 @@ class Connection:
         return self._session
 
     def close(self) -> None:
+        if self._standstill is not None:
+            self._standstill.end()
         if self._opened is not None:
             self._opened.shutdown()
 
@@ -287,6 +292,8 @@ class Connection:
     ) -> None:
         """A question has its answer, or will have none, after so many seconds. Silent is only who had the time in which
         those who are alive answer: not who was asked last, shortly before the timeout. ``blocks``: for metadata."""
+        if self._standstill is not None and time.monotonic() - seconds < self._standstill.awake_since():
+            return
         answered, asked = _who_answered(future, error), list(future.attempted_hosts)
         others = asked.index(answered) if answered in asked else len(asked)
         # Of a sweep too: it is put to another node sooner, and may take as long as rows do. Timers are not exact.

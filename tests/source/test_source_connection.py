@@ -23,6 +23,7 @@ from connector.source.persistent_cluster import BYTES_AT_ONCE
 from connector.source.read_changes import ChangeReader
 from connector.source.server_clock import ServerClock
 from connector.source.settings import ConnectionSettings
+from connector.source.standstill import STILL_SECONDS, TICK_SECONDS, Standstill
 from embedded.scylla.process import EmbeddedScylla
 from tests.config.files import CONNECTOR, WORKER
 from tests.embedded.scylla.certificates import certificate
@@ -319,3 +320,36 @@ def test_silent_is_who_had_the_time_in_which_others_answer(
     future = SimpleNamespace(coordinator_host=answered, attempted_hosts=list(asked))
     opened._heard(future, seconds, SimpleNamespace(stream_token=1 if reads_stream else None))
     assert told == [list(silent)]
+
+
+def test_what_was_asked_before_we_stood_still_says_nothing_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, due = 100.0, list[tuple[float, Any]]()
+    standstill = Standstill(lambda seconds, tick: due.append((now + seconds, tick)), lambda: now)
+    told: list[list[str]] = []
+    opened: Any = Connection(ConnectionSettings((("unused", 1),)))
+    opened._standstill = standstill
+    policy = SimpleNamespace(heard=lambda who, those, took: told.append(those))
+    opened._opened = SimpleNamespace(
+        profile_manager=SimpleNamespace(default=SimpleNamespace(load_balancing_policy=policy))
+    )
+    monkeypatch.setattr(connection_module.time, "monotonic", lambda: now)
+
+    def heard(asked: float) -> int:
+        """How often somebody was told of it."""
+        future = SimpleNamespace(coordinator_host="b", attempted_hosts=["a", "b"])
+        opened._heard(future, now - asked, SimpleNamespace(stream_token=1))
+        return len(told)
+
+    for _ in range(20):
+        now, tick = due.pop()
+        tick()
+    assert heard(now - 8) == 1 and told == [["a"]]
+    before, now = now, now + TICK_SECONDS + STILL_SECONDS + 8
+    assert heard(before) == 1, "before it ticks again"
+    due.pop()[1]()
+    now += 1
+    assert heard(before) == 1
+    assert heard(now - 0.5) == 2, "asked afterwards"
+    standstill.end()
+    due.pop()[1]()
+    assert not due
