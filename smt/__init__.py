@@ -13,13 +13,14 @@ from smt.connect.predicates import PREDICATES, build_predicate, chosen
 from smt.connect.simple_text import simple_text
 from smt.errors import OptionProblem, SmtError, SmtOptionError, SmtRecordError
 from smt.json_text import json_text, json_value, unwrap, wrap
-from smt.options import FieldReference
+from smt.options import IN_CELLS, FieldReference
 from smt.record import Header, Place, Record, Schema
 from smt.transform import DEBEZIUM_EXTRACT, TYPES, Transform, build_transform, transform_options, transform_type
 from smt.unwrapping import Unwrapping, Unwraps
 
 __all__ = [
     "DEBEZIUM_EXTRACT",
+    "IN_CELLS",
     "PREDICATES",
     "REQUIRED",
     "TYPES",

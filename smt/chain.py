@@ -102,7 +102,8 @@ def _step(
         OptionProblem(prefix + each.option, each.problem, each.lacks and prefix + each.lacks, each.value)
         for each in asked.wrong
     ]
-    options = _of_the_connector(TYPES.get(type_name), properties) | _options(prefix, properties)
+    options = _options(prefix, properties)
+    options = _of_the_connector(TYPES.get(type_name), options, properties) | options
     try:
         built = build_transform(type_name, options)
     except SmtOptionError as error:
@@ -114,10 +115,11 @@ def _step(
     return Transform(built.type, chosen(built.apply, condition, asked.negate), built.notes)
 
 
-def _of_the_connector(kind: str | None, properties: Mapping[str, str]) -> dict[str, str]:
+def _of_the_connector(kind: str | None, given: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
     """What transforms of images take from the connector's own lines, as in the connector."""
     options = {}
-    if kind == SAFE_EXTRACT and "cdc.output.format" in properties:
+    knows_format = kind == SAFE_EXTRACT or (kind == EXTRACT and "untouched.fields" in given)
+    if knows_format and "cdc.output.format" in properties:
         options["cdc.output.format"] = properties["cdc.output.format"]
     if kind in _READ_IMAGES and properties.get("scylla.compatibility", "").strip() == "strict":
         options["compatibility"] = "strict"

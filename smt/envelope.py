@@ -18,6 +18,9 @@ Row = dict[str, Any]
 #: The column that rewritten deletes, and all other rows beside them, get.
 DELETED = "__deleted"
 NO_KEY: dict[str, Any] = {}
+#: What is lost of cells where columns come out of them, and how nothing is.
+UNTOUCHED = "columns that a write did not touch become null, like those it set to null"
+WHOLE_ROWS = "cdc.output.format=advanced with cdc.include.after=full writes whole rows"
 REMEDY = (
     "the record has no image to take a row from, and no key either: give records keys (key.converter, kafka-key in "
     "cdc.include.primary-key.placement), or enable preimages and postimages"

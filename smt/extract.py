@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from smt.envelope import DELETED, NO_KEY, REMEDY, Row, key_fields, look_up, named_in_header, routed, taken
+from smt.envelope import (
+    DELETED,
+    NO_KEY,
+    REMEDY,
+    UNTOUCHED,
+    WHOLE_ROWS,
+    Row,
+    key_fields,
+    look_up,
+    named_in_header,
+    routed,
+    taken,
+)
 from smt.errors import SmtRecordError
 from smt.options import ExtractOptions, FieldReference
 from smt.record import Header, Record
@@ -209,8 +221,11 @@ def _add(references: tuple[FieldReference, ...], value: Row, row: Row) -> None:
             row[reference.name] = found[0]
 
 
-def losses_of(options: ExtractOptions) -> tuple[str, ...]:
-    """What the options lose, or do not do, each in one line, to be said once at start."""
+def losses_of(options: ExtractOptions, *, cells: bool, with_schemas: bool) -> tuple[str, ...]:
+    """What the options lose, or do not do, each in one line, to be said once at start.
+
+    ``cells``: whether records have cells at all. ``with_schemas``: rows are written with schemas, that is, whole.
+    """
     found = []
     if options.drop_fields_from_key and not options.drop_fields_header:
         found.append("drop.fields.from.key has no effect without drop.fields.header.name, as in Java")
@@ -221,11 +236,9 @@ def losses_of(options: ExtractOptions) -> tuple[str, ...]:
         )
     elif options.deletes == "drop":
         found.append("delete records are dropped; only the tombstones of tombstones.on.delete=true show deletes")
-    if options.unwrap_cells and not options.omit_untouched:
-        found.append(
-            "columns that a write did not touch become null, like those it set to null "
-            "(untouched.fields=omit keeps them apart)"
-        )
+    if cells and options.unwrap_cells and not options.omit_untouched:
+        remedy = WHOLE_ROWS if with_schemas else "untouched.fields=omit keeps them apart"
+        found.append(f"{UNTOUCHED} ({remedy})")
     if options.strict:
         found.append("compatibility=strict drops every record without images, updates and deletes among them")
     return tuple(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from smt.envelope import key_fields
+from smt.envelope import UNTOUCHED, WHOLE_ROWS, key_fields
 from smt.options import FlattenOptions
 from smt.record import Record, Schema
 from smt.schemas import cell_names, is_cell, unwrapped
@@ -81,3 +81,8 @@ def flattened(schema: Schema, strict: bool) -> tuple[Schema, dict[str, frozenset
 def _flat_image(image: Schema, strict: bool) -> Schema:
     columns = [unwrapped(column) if is_cell(column, any_name=strict) else column for column in image["fields"]]
     return {**image, "fields": columns}
+
+
+def losses_of_flattening() -> tuple[str, ...]:
+    """What is lost of cells, to be said once at start."""
+    return (f"{UNTOUCHED} ({WHOLE_ROWS})",)

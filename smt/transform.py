@@ -14,7 +14,7 @@ from smt.connect.registry import CONNECT_TYPES, build_connect, connect_options
 from smt.envelope import omit_refused
 from smt.errors import OptionProblem, SmtError, SmtOptionError, SmtRecordError, nearest
 from smt.extract import build_extract, losses_of
-from smt.flatten import build_flatten
+from smt.flatten import build_flatten, losses_of_flattening
 from smt.options import EXTRACT_OPTIONS, FLATTEN_OPTIONS, ignored_of, parse_extract_options, parse_flatten_options
 from smt.record import Header, Record
 from smt.typed import TypedRows
@@ -116,18 +116,20 @@ def build_transform(
     *,
     schemaless_output: bool | None = None,
     unset: bool = False,
+    cells: bool = True,
 ) -> Transform:
     """The transform of that name with these options; raises ``SmtOptionError`` with all that is wrong with them.
 
     ``schemaless_output`` says whether values will be written without schemas, so that fields may be left out of them;
     None: as each record comes, with a schema or without. ``unset``: records come from the connector, which writes
-    defaults where Java's sets nothing.
+    defaults where Java's sets nothing. ``cells``: whether the columns of its records come in cells.
     """
     kind = transform_type(type_name)
     if kind == FLATTEN:
         flat = parse_flatten_options(options or {})
         ignored = ignored_of(options or {}, FLATTEN_OPTIONS, {})
-        return Transform(kind, _guarded(build_flatten(flat)), unwraps=unwraps_cells(flat), ignored=ignored)
+        losses = losses_of_flattening() if cells else ()
+        return Transform(kind, _guarded(build_flatten(flat)), losses, unwraps=unwraps_cells(flat), ignored=ignored)
     if kind in CONNECT_TYPES:
         built = build_connect(kind, options or {})
         return Transform(kind, _guarded(built.apply), (), built.routes, ignored=built.ignored)
@@ -138,9 +140,8 @@ def build_transform(
     apply = build_extract(parsed, schemaless_output=bool(schemaless_output), unset=unset)
     ignored = ignored_of(options or {}, EXTRACT_OPTIONS)
     gives = TypedRows(parsed, True, unset).added_headers if parsed.add_headers else None
-    return Transform(
-        kind, _guarded(apply), losses_of(parsed), unwraps=unwraps_rows(parsed), ignored=ignored, gives=gives
-    )
+    losses = losses_of(parsed, cells=cells, with_schemas=schemaless_output is False)
+    return Transform(kind, _guarded(apply), losses, unwraps=unwraps_rows(parsed), ignored=ignored, gives=gives)
 
 
 def _guarded(apply: Callable[[Record], Record | None]) -> Callable[[Record], Record | None]:

@@ -137,9 +137,7 @@ def _defaults(file: Path | None, configuration: Configuration) -> list[str]:
 
 def _losses(file: object, configuration: Configuration) -> list[str]:
     """What the transforms, as configured, lose of the changes."""
-    from connector.formats import build_transforms
+    from connector.formats import output_chain
 
-    output = configuration.connector.output
-    schemaless = output.value_converter.kind == "json" and not output.value_converter.schemas_enable
-    chain = build_transforms(output.transforms, schemaless, output.strict)
+    chain = output_chain(configuration.connector.output)
     return [f"{file}: {loss}" for loss in chain.losses] if chain else []

@@ -55,6 +55,8 @@ PREDICATES: dict[str, str] = {
 } | {name: name for name in ("TopicNameMatches", "HasHeaderKey", "RecordIsTombstone")}
 _PREDICATE_OPTIONS = {"TopicNameMatches": ("pattern",), "HasHeaderKey": ("name",), "RecordIsTombstone": ()}
 _ROUTER_OPTIONS = ("regex", "replacement")
+#: An option that Java's transform does not have.
+_UNTOUCHED = "untouched.fields"
 _COMMON_OPTIONS = ("type", "predicate", "negate", "plugin.version")
 
 
@@ -113,7 +115,7 @@ def read_transforms(
         spec = _read_transform(alias, raw, predicates, predicate_aliases, problems, check)
         if spec is None:
             continue
-        if spec.type == SAFE_EXTRACT:
+        if spec.type == SAFE_EXTRACT or (spec.type == EXTRACT and _UNTOUCHED in spec.options):
             # Java's transform does not know the connector's format; ours would omit what is null in whole images.
             spec = replace(spec, options={"cdc.output.format": output_format, **spec.options})
         specs.append(spec)

@@ -15,7 +15,7 @@ from connector.formats.record import Record
 from connector.formats.routing import routed_topics
 from connector.formats.schema_checks import refused_schemas
 from connector.formats.step_options import step_options
-from connector.formats.transforms import build_transforms, check_transform
+from connector.formats.transforms import check_transform, output_chain
 
 __all__ = [
     "Encoder",
@@ -23,8 +23,8 @@ __all__ = [
     "OutlineSide",
     "Record",
     "batch_document",
-    "build_transforms",
     "check_transform",
+    "output_chain",
     "refused_schemas",
     "routed_topics",
     "step_options",

@@ -34,7 +34,7 @@ from connector.formats.table_schemas import (
     schema_record,
     version_headers,
 )
-from connector.formats.transforms import build_transforms
+from connector.formats.transforms import output_chain
 from smt import Unwrapping
 
 log = logging.getLogger(__name__)
@@ -85,9 +85,7 @@ class Encoder:
         self._key_converter = side_converter(options.key_converter, "key", key_ids)
         self._value_converter = side_converter(options.value_converter, "value", value_ids)
         self._header_bytes = header_converter(options.header_converter)
-        values = options.value_converter
-        schemaless = values.kind == "json" and not values.schemas_enable
-        self._transform = build_transforms(options.transforms, schemaless, options.strict)
+        self._transform = output_chain(options)
         #: Whether a topic can be looked up once for all records of a table.
         self._routes_only = self._transform is None or self._transform.routes
         #: What the transforms lose, one line each, to be said once at start.

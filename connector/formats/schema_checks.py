@@ -12,14 +12,14 @@ from connector.formats.avro_schema import avro_schema
 from connector.formats.converter import Side
 from connector.formats.output_formats import record_format
 from connector.formats.record import Schema
-from connector.formats.transforms import build_transforms
+from connector.formats.transforms import output_chain
 
 
 def refused_schemas(
     description: TableDescription, log_columns: tuple[tuple[str, str], ...], options: OutputConfig
 ) -> list[tuple[Side, str]]:
     """Side and problem; nothing where transforms make schemas of their own, which only records show."""
-    chain = build_transforms(options.transforms, strict=options.strict)
+    chain = output_chain(options)
     if "avro" not in (options.key_converter.kind, options.value_converter.kind) or not (chain is None or chain.routes):
         return []
     plan = record_format(options.format).plan(layout_of(description, log_columns), options)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from connector.config import TransformNote, TransformSpec
+from connector.config import OutputConfig, TransformNote, TransformSpec
 from connector.errors import Problem
 from connector.formats.record import DecodedRecord
-from smt import DEBEZIUM_EXTRACT, Place, SmtError, SmtOptionError, build_predicate, build_transform, chosen
+from smt import DEBEZIUM_EXTRACT, IN_CELLS, Place, SmtError, SmtOptionError, build_predicate, build_transform, chosen
 from smt import Record as SmtRecord
 from smt import Transform as SmtTransform
 
@@ -129,19 +129,26 @@ def _taken(record: DecodedRecord) -> SmtRecord:
     )
 
 
+def output_chain(output: OutputConfig) -> Chain | None:
+    """The chain of a connector, as its converter and its format want it; None if it has no transforms."""
+    values = output.value_converter
+    schemaless = values.kind == "json" and not values.schemas_enable
+    return build_transforms(output.transforms, schemaless, output.strict, cells=IN_CELLS[output.format])
+
+
 def build_transforms(
-    specs: Sequence[TransformSpec], schemaless_output: bool = False, strict: bool = False
+    specs: Sequence[TransformSpec], schemaless_output: bool = False, strict: bool = False, cells: bool = True
 ) -> Chain | None:
     """The whole chain, or None if there is nothing in it; ``SmtOptionError`` if a transform refuses its options.
 
     ``schemaless_output``: values are written without schemas. ``strict``: as the Java transforms do it, even where it
-    loses records.
+    loses records. ``cells``: whether columns come in cells, of which transforms may lose what they tell.
     """
     if not specs:
         return None
     steps, losses = [], []
     for spec in specs:
-        step = build_step(spec, schemaless_output, strict)
+        step = build_step(spec, schemaless_output, strict, cells)
         steps.append(Step(step, spec))
         losses += [f"transform {spec.alias}: {loss}" for loss in step.losses]
     # Headers are the one thing that tells records of a topic apart before they are transformed.
@@ -150,10 +157,12 @@ def build_transforms(
     return Chain(tuple(steps), tuple(losses), routes)
 
 
-def build_step(spec: TransformSpec, schemaless_output: bool = False, strict: bool = False) -> SmtTransform:
+def build_step(
+    spec: TransformSpec, schemaless_output: bool = False, strict: bool = False, cells: bool = True
+) -> SmtTransform:
     """One step, with its predicate."""
-    as_java = {"compatibility": "strict"} if strict and spec.type in _EXTRACTS else {}
-    built = build_transform(spec.type, as_java | dict(spec.options), schemaless_output=schemaless_output, unset=True)
+    options = ({"compatibility": "strict"} if strict and spec.type in _EXTRACTS else {}) | dict(spec.options)
+    built = build_transform(spec.type, options, schemaless_output=schemaless_output, unset=True, cells=cells)
     if spec.predicate is None:
         return built
     applies = build_predicate(spec.predicate.type, spec.predicate.options)

@@ -462,4 +462,6 @@ def test_all_names_that_avro_will_refuse_are_found_before_there_is_a_record() ->
         assert refused_schemas(log.description, log_columns(log.description), avro_options(**remedy)) == []
     strict = {"field.name.adjustment.mode": "avro", "scylla.compatibility": "strict"}
     assert len(refused_schemas(log.description, log_columns(log.description), avro_options(**strict))) == 2
-    assert refused_schemas(log.description, log_columns(log.description), output_options()) == []
+    plain = {"transforms": "x", "transforms.x.type": "extract-new-state"}
+    for fine in ({}, plain, plain | {"key.converter": "avro", "key.converter.schema.registry.url": "http://r:1"}):
+        assert refused_schemas(log.description, log_columns(log.description), output_options(**fine)) == []

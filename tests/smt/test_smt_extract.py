@@ -67,6 +67,23 @@ def test_safe_defaults_keep_null_and_untouched_apart_and_every_delete() -> None:
     assert len(build_transform(JAVA).losses) == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "schemaless", "remedy"),
+    [
+        (JAVA, True, "untouched.fields=omit keeps them apart"),
+        # With a schema, which names every field, that is refused.
+        (JAVA, False, "cdc.output.format=advanced with cdc.include.after=full writes whole rows"),
+        ("ScyllaFlattenColumns", True, "cdc.output.format=advanced with cdc.include.after=full writes whole rows"),
+    ],
+)
+def test_what_becomes_of_cells_is_told_with_what_helps_there_and_of_the_advanced_format_nothing(
+    name: str, schemaless: bool, remedy: str
+) -> None:
+    said = f"columns that a write did not touch become null, like those it set to null ({remedy})"
+    assert said in build_transform(name, schemaless_output=schemaless).losses
+    assert not any("touch" in loss for loss in build_transform(name, cells=False).losses)
+
+
 def test_omit_needs_values_without_schemas() -> None:
     with pytest.raises(SmtOptionError, match="has a schema"):
         build_transform(SAFE)(record(*INSERT, schema=LEGACY))

@@ -142,6 +142,9 @@ def test_the_safe_flattening_takes_the_connectors_format() -> None:
     envelope = {"source": {}, "before": None, "after": {"pk": 1, "box": {"value": 5}, "w": None}, "op": "u"}
     done = build_chain(lines)(Record("t", {"pk": 1}, envelope))
     assert done is not None and done.value == {"pk": 1, "box": {"value": 5}, "w": None}
+    omits = {"transforms.f.type": "ScyllaExtractNewRecordState", "transforms.f.untouched.fields": "omit"}
+    with pytest.raises(SmtOptionError, match=r"f\.untouched\.fields.*Contradicts cdc\.output\.format=advanced"):
+        build_chain(lines | omits)
 
 
 def test_rows_keep_their_wrapping_and_the_bytes_of_headers_that_nothing_touched() -> None:
