@@ -14,6 +14,7 @@ from tests.simulation.ahead_mutants import AHEAD
 from tests.simulation.leaderless_mutants import LEADERLESS
 from tests.simulation.mutant_worlds import LATE_LEADERS, MANY_STREAMS, READS_TIME_OUT, ROUGH, SMALL_PAGES, world
 from tests.simulation.mutation import Mutant, of
+from tests.simulation.node_mutants import NODES
 from tests.simulation.process_mutants import PROCESS
 from tests.simulation.pure_mutants import PURE
 from tests.simulation.scenarios import again
@@ -387,6 +388,18 @@ SOURCE = [
 ]
 
 MUTANTS = [
-    *(*DELIVERY, *LEADERLESS, *LEFT_OPEN, *SPENT, *SOURCE, *AHEAD, *PROCESS, *STREAMS, *SNAPSHOTS, *CHUNK_READS),
+    *(
+        *DELIVERY,
+        *LEADERLESS,
+        *LEFT_OPEN,
+        *SPENT,
+        *SOURCE,
+        *AHEAD,
+        *NODES,
+        *PROCESS,
+        *STREAMS,
+        *SNAPSHOTS,
+        *CHUNK_READS,
+    ),
     *PURE,
 ]

@@ -294,7 +294,7 @@ def test_a_node_in_trouble_is_avoided_for_longer_each_time_until_it_answers_in_t
     answers(b, 0.01)
     for pause in (30, 60, 120, 240, 300, 300):
         meet()
-        tried.heard(a, [], 0.01)  # what was asked before
+        answers(a, 0.01)  # what was asked before
         now += pause - 1
         assert avoided()
         now += 1
@@ -407,4 +407,4 @@ def test_a_cluster_whose_answers_are_all_late_is_asked_twice_once_a_second() -> 
             under_way.append((now + seconds if seconds > 0 else end, end, plan))
             asked += 1
     assert asked > 1_000
-    assert 100 < twice <= second_asking.AT_ONCE + 120 * second_asking.PER_SECOND
+    assert 150 < twice <= second_asking.AT_ONCE + 120 * second_asking.PER_SECOND

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 from cassandra.cqltypes import BooleanType, BytesType, ByteType, Int32Type, TimeUUIDType, UTF8Type
 
 from connector.changes import Column, TableDescription
@@ -9,6 +13,7 @@ from connector.source.descriptions import DescribedTable
 from connector.source.log_reader import LogTable
 from connector.source.pages import RawPage
 from connector.source.tables import Tables
+from connector.source.watch import Watch
 from connector.table_name import TableName
 from connector.values import parse_type
 
@@ -235,3 +240,14 @@ def test_of_a_table_that_is_let_go_nothing_is_left() -> None:
     tables = Tables([], {TABLE: "it does not exist"})
     tables.take(OLD, None)
     assert (list(tables), tables.missing) == ([TABLE], {})
+
+
+@pytest.mark.parametrize("log", ["former", "another"])
+def test_who_lists_the_streams_of_another_log_stops_what_is_read_of_the_table(log: str) -> None:
+    """Where the two have the same columns, no page tells."""
+    watch: Any = SimpleNamespace(_tables=made(), _planner=SimpleNamespace(identify=lambda *_: True))
+    watch._planner.tables = {TABLE: SimpleNamespace(anew=False, log="former")}
+    sets = SimpleNamespace(serves=lambda table: True, log_id=log)
+    poll: Any = SimpleNamespace(tables=[TABLE], sets=sets, listed=(1,))
+    assert Watch._served(watch, poll) == [TABLE]
+    assert watch._tables.stopped(TABLE) == (log == "another")

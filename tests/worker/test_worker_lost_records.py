@@ -112,6 +112,11 @@ def test_who_has_looked_at_a_topic_does_it_at_once_when_brokers_were_away() -> N
     looks.after(1, {("a", 0): ("x", 40)}, frozenset())
     assert looks.asked == [["a", "b", "positions"], ["a", "b"]]
     assert len(looks.after(SURE_SECONDS, {("a", 0): ("x", 40)}, frozenset())) == 1
+    asked = len(looks.asked)
+    looks.after(10, {}, frozenset(), ready=False)
+    assert len(looks.asked) == asked
+    looks.after(1, {}, frozenset())
+    assert len(looks.asked) == asked + 1, "long before the next minute"
 
 
 def test_transactions_that_fail_meanwhile_make_nothing_certain_sooner() -> None:
