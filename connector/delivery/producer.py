@@ -194,8 +194,9 @@ class ReportingProducer:
                 self._served(self._producer.poll, STILL_SECONDS)
             watch()
             if time.monotonic() >= patience:
-                # Another leader would have been found by now: those who write elsewhere shall not wait for this one.
-                self._blame_a_topic(gone=False)
+                # Another leader would have been found by now, or the topic been heard of: those who write elsewhere
+                # shall not wait for this one.
+                self._blame_a_topic()
             if self._failed or (self._heard.trouble is not None and not moves):
                 # What is left of a transaction that was given up stays until it is aborted.
                 break
@@ -255,7 +256,7 @@ class ReportingProducer:
             self._blame_a_topic()
         raise TransactionAborted(str(self.failure))
 
-    def _blame_a_topic(self, gone: bool = True) -> None:
+    def _blame_a_topic(self) -> None:
         """Called when reports did not come, or say that time was up: librdkafka waits for a topic that is gone, or has
         no leader, as for one that is slow, and for longer than most transactions last."""
         try:
@@ -264,8 +265,6 @@ class ReportingProducer:
             return
         for topic in sorted(self._topics):
             error = existing[topic].error if topic in existing else _gone()
-            if error is not None and not gone:
-                continue
             if error is None:
                 why = led_by_nobody(existing[topic])
                 if why is None:

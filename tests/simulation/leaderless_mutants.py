@@ -67,8 +67,8 @@ LEADERLESS = [
     Mutant(
         "a topic that nobody leads ends a transaction soon",
         PRODUCER,
-        "                self._blame_a_topic(gone=False)\n",
-        "                pass\n",
+        "                self._blame_a_topic()\n            if self._failed or (",
+        "                pass\n            if self._failed or (",
         leaderless.a_topic_that_nobody_leads_ends_a_transaction_soon,
     ),
 ]
