@@ -59,6 +59,8 @@ class Tables(Mapping[TableName, DescribedTable]):
         self.missing = dict(missing or {})
         # Tables that are to be described again, and by which node, if one of them has to say it.
         self._asked: dict[TableName, Any] = {}
+        # Whether schema records that were written are to be written once more.
+        self._once_more = False
 
     def __getitem__(self, table: TableName) -> DescribedTable:
         return self._known[table].in_force
@@ -197,11 +199,12 @@ class Tables(Mapping[TableName, DescribedTable]):
 
     @property
     def changed(self) -> bool:
-        """A description waits to be put in force."""
-        return any(known.found is not None for known in self._known.values())
+        """A description waits to be put in force, or to be written once more."""
+        return self._once_more or any(known.found is not None for known in self._known.values())
 
     def put_in_force(self) -> None:
         """The schema records of what was found are committed, or nobody wants any: read on by it."""
+        self._once_more = False
         for known in self._known.values():
             if known.found is not None:
                 known.in_force, known.found = known.found, None
@@ -235,3 +238,13 @@ class Tables(Mapping[TableName, DescribedTable]):
         """What stands in the schemas topic, by ``keyspace.table``: others may have written since."""
         for table, known in self._known.items():
             known.version, known.compared = versions.get(str(table)), None
+
+    def describe_again(self, versions: Mapping[str, str]) -> list[TableName]:
+        """Those of whose written records none stands in the schemas topic any more: they are to be written again."""
+        missed = [
+            table for table, known in self._known.items() if known.version is not None and str(table) not in versions
+        ]
+        for table in missed:
+            self._known[table].version = self._known[table].compared = None
+        self._once_more |= bool(missed)
+        return missed

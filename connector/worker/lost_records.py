@@ -9,7 +9,7 @@ made anew; each topic by the worker that has the slot that its name maps to, and
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from connector.delivery import KafkaClients, partition_ends
@@ -47,7 +47,8 @@ class Seen(NamedTuple):
 
 class LostRecords:
     """Of one worker; all clocks are those of ``background``. ``positions``: the topic that they are in; ``apart``:
-    topics whose records are written again and again, as those of the status."""
+    topics whose records are written again and again, as those of the status. ``doubt``: who is told of a topic that is
+    not found where it was, or is another one of its name."""
 
     def __init__(
         self,
@@ -58,9 +59,11 @@ class LostRecords:
         slots: int,
         positions: str,
         apart: Collection[str] = (),
+        doubt: Callable[[str], None] = lambda topic: None,
         read: Read[tuple[str, int]] = partition_ends,
     ) -> None:
         self._background, self._positions, self._apart = background, positions, frozenset(apart)
+        self._doubt = doubt
         self._looks = TopicLooks(clients, chores, background, slots, read, background.monotonic())
         self._ready = True
         self._seen: dict[Place, Seen] = {}
@@ -83,9 +86,14 @@ class LostRecords:
             for topic in {*topics, self._positions} - self._apart
             if topic in known or self._looks.is_mine(topic, owned)
         ]
-        self._looks.look(mine, self._found)
+        self._looks.look(mine, lambda ends: self._found(mine, ends))
 
-    def _found(self, ends: Mapping[Place, tuple[str, int]]) -> None:
+    def _found(self, mine: Collection[str], ends: Mapping[Place, tuple[str, int]]) -> None:
+        there = {topic: topic_id for (topic, _), (topic_id, _) in ends.items()}
+        before = {topic: seen.id for (topic, _), seen in self._seen.items() if topic in mine}
+        for topic in mine:
+            if topic not in there or before.get(topic, there[topic]) != there[topic]:
+                self._doubt(topic)
         for place, (topic_id, end) in ends.items():
             seen = self._seen.get(place)
             if seen is not None and seen.id == topic_id and end < seen.end:

@@ -34,6 +34,7 @@ from connector.source import (
 from connector.table_name import TableName
 from connector.topology import Planner, SlotsPlan
 from connector.worker.blocked_readers import BlockedReaders
+from connector.worker.kept_descriptions import KeptDescriptions
 from connector.worker.lost_records import LostRecords
 from connector.worker.notifications import Notifications
 from connector.worker.pipeline import Pipeline
@@ -117,6 +118,7 @@ class Worker:
             slots=self.planner.book.slots,
             positions=topic,
             apart=(self.configuration.worker.status.name,),
+            doubt=KeptDescriptions(self.configuration, self.clients, self.chores, self.background, self.tables).doubt,
         )
         self._pump_due = 0.0
         self._beginnings = 0

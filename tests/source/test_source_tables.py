@@ -152,6 +152,26 @@ def test_what_others_have_written_is_not_written_again() -> None:
     assert tables.record(NEW, "2"), "the topic was emptied"
 
 
+def test_a_record_that_stands_nowhere_any_more_is_written_again() -> None:
+    tables = Tables([OLD, OTHER])
+    for each in tables.unrecorded():
+        tables.record(each, "1")
+    tables.recorded()
+    assert tables.describe_again({"ks.t": "7", "ks.other": "1"}) == [] and not tables.changed
+    assert tables.describe_again({"ks.other": "1"}) == [TABLE]
+    assert tables.changed and tables.unrecorded() == [OLD] and tables.record(OLD, "1")
+    tables.not_recorded()
+    assert tables.changed and tables.unrecorded() == [OLD] and tables.record(OLD, "1"), "its transaction was aborted"
+    tables.recorded()
+    tables.put_in_force()
+    assert not tables.changed and tables.unrecorded() == [] and tables[TABLE] is OLD
+
+
+def test_what_was_never_written_is_not_missed() -> None:
+    """Where there is no schemas topic, or before the first claim."""
+    assert Tables([OLD]).describe_again({}) == []
+
+
 def test_a_table_that_was_dropped_and_created_again() -> None:
     tables = made()
     again = described("v", "w", table_id="second")

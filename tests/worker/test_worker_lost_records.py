@@ -29,6 +29,7 @@ class Looks:
         self.now = 1_000.0
         self.answer: Ends | Exception = {}
         self.asked: list[list[str]] = []
+        self.doubted: list[str] = []
         self.background = Background(lambda: self.now, lambda: self.now)
         clients, chores = kafka_clients(loaded()), self
         self.records = LostRecords(
@@ -38,6 +39,7 @@ class Looks:
             slots=25,
             positions="positions",
             apart=("status",),
+            doubt=self.doubted.append,
             read=self.read,
         )
 
@@ -102,6 +104,23 @@ def test_what_only_seems_to_be_gone_is_not_told() -> None:
     assert looks.after(LOOK_SECONDS, RetriableDeliveryError("away")) == []
     assert looks.after(LOOK_SECONDS, {("a", 0): ("another", 0)}) == [], "somebody has deleted the topic"
     assert looks.after(LOOK_SECONDS, {("a", 0): ("another", 0)}) == []
+
+
+def test_a_topic_that_is_gone_or_another_one_is_doubted() -> None:
+    looks = Looks()
+    positions = {("positions", 0): ("p", 1)}
+    looks.after(0, {("a", 0): ("x", 50), **positions})
+    assert looks.doubted == ["b"], "it was there when the worker began"
+    looks.after(LOOK_SECONDS, {("a", 0): ("x", 50), ("b", 0): ("y", 1), **positions})
+    looks.after(LOOK_SECONDS, RetriableDeliveryError("away"))
+    assert looks.doubted == ["b"]
+    looks.after(LOOK_SECONDS, {("b", 0): ("z", 1), **positions})
+    assert sorted(looks.doubted) == ["a", "b", "b"]
+    looks.after(LOOK_SECONDS, {("b", 0): ("z", 1), **positions})
+    assert sorted(looks.doubted) == ["a", "a", "b", "b"]
+    looks.after(LOOK_SECONDS, {("a", 0): ("v", 1), ("b", 0): ("z", 1), **positions})
+    looks.after(LOOK_SECONDS, {("a", 0): ("v", 1), ("b", 0): ("z", 1), **positions})
+    assert len(looks.doubted) == 5, "the former one is forgotten"
 
 
 def test_who_has_looked_at_a_topic_does_it_at_once_when_brokers_were_away() -> None:
