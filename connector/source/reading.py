@@ -98,12 +98,15 @@ class Reading:
         self._tables = tables
         self.log = LogReader(connection, settings, sink)
         self.retries = Retries(settings, background)
-        self.sweeping = Sweeping(planner, self.log, settings, tables, times_out=self.retries.time_out)
+        page = connection.settings.fetch_size
+        self.sweeping = Sweeping(
+            planner, self.log, settings, tables, times_out=self.retries.time_out, rows_of_a_page=page
+        )
         self._settled_due = 0.0
         self.counters = ReadingCounters()
         self._voids = planner.voids
         self._given_up = GivenUp()
-        self._widths = Widths(settings.window_ms, connection.settings.fetch_size)
+        self._widths = Widths(settings.window_ms, page)
         self._active: dict[Window, _Active] = {}
         self.ahead = ReadAhead(self.log, self._widths, settings)
         self._delayed: list[tuple[float, int, Read]] = []

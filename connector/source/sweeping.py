@@ -43,9 +43,11 @@ SHARE = 0.5
 # So many tables are swept at once: all at once, as at a start, each would take as long as all of them, and seem dear.
 AT_ONCE = 8
 
-# A sweep that takes longer is looked at more closely, one of more pages is dear: it finds rows nearly everywhere.
+# A sweep that takes longer is looked at more closely, one of more pages is dear: it finds rows nearly everywhere. Of
+# smaller pages than usual, as a configuration may want them of logs, as many more say as little.
 DEAR_SECONDS = 5.0
 DEAR_PAGES = 64
+ROWS_OF_A_PAGE = 5_000
 
 # Of the groups of a table that are read one by one, so many are under way at a time.
 SIDE_BY_SIDE = 8
@@ -84,11 +86,13 @@ class Sweeping:
         tables: Tables,
         clock: Callable[[], float] = time.monotonic,
         times_out: Callable[[TableName], bool] = lambda _: False,
+        rows_of_a_page: int = ROWS_OF_A_PAGE,
     ) -> None:
         """``times_out``: whether single reads of a table do at present."""
         self._planner = planner
         self._log = log_reader
         self._times_out = times_out
+        self._dear_pages = DEAR_PAGES * max(1, ROWS_OF_A_PAGE // (rows_of_a_page or ROWS_OF_A_PAGE))
         self._settings = settings
         self._tables = tables
         self._clock = clock
@@ -194,7 +198,7 @@ class Sweeping:
         slow = took > max(DEAR_SECONDS, self.every_ms / 4000)
         # A look at one group that takes longer than the sweep, or fails, speaks for the sweep.
         dearer = active.alone is not None and took * SIDE_BY_SIDE > active.alone * active.sweep.groups
-        if active.pages > DEAR_PAGES or (slow and dearer):
+        if active.pages > self._dear_pages or (slow and dearer):
             self._dearer(table, f"a sweep of its log took {took:.1f} s and {active.pages} pages")
         elif slow:
             self._slow.add(table)

@@ -48,7 +48,7 @@ class Requests:
 class Swept:
     """A planner with a few groups, and its sweeps."""
 
-    def __init__(self, streams: Sequence[bytes] = STREAMS, **settings: Any) -> None:
+    def __init__(self, streams: Sequence[bytes] = STREAMS, rows_of_a_page: int = 5_000, **settings: Any) -> None:
         self.clock = 0.0
         self.one = Single(tablets(9_000, *streams), now=10_000)
         self.log = Requests()
@@ -56,7 +56,13 @@ class Swept:
         given = ReadingSettings(confidence_ms=CONFIDENCE, **settings)
         self.timing_out = False
         self.sweeping = Sweeping(
-            self.one.planner, cast(LogReader, self.log), given, tables, lambda: self.clock, lambda _: self.timing_out
+            self.one.planner,
+            cast(LogReader, self.log),
+            given,
+            tables,
+            lambda: self.clock,
+            lambda _: self.timing_out,
+            rows_of_a_page,
         )
 
     def later(self, seconds: float) -> None:
@@ -181,6 +187,16 @@ def test_a_dear_sweep_counts_and_is_not_tried_again_for_a_while() -> None:
         swept.later(2.0)
         assert not swept.log.submitted
         assert set(swept.one.reads()) == set(STREAMS)
+
+
+@pytest.mark.parametrize(("rows", "is_dear"), [(5_000, True), (100, False)])
+def test_a_sweep_is_not_dear_for_pages_that_are_to_be_small(rows: int, is_dear: bool) -> None:
+    swept = Swept(rows_of_a_page=rows)
+    swept.sweeping.pump(swept.one.now)
+    for number in range(DEAR_PAGES + 1):
+        swept.answer(last=number == DEAR_PAGES)
+    swept.later(2.0)
+    assert bool(swept.log.submitted) is not is_dear
 
 
 @pytest.mark.parametrize("alone", ["takes as long", "comes later", "fails"])
