@@ -116,13 +116,14 @@ def build_transform(
     *,
     schemaless_output: bool | None = None,
     unset: bool = False,
-    cells: bool = True,
+    cells: bool | None = None,
 ) -> Transform:
     """The transform of that name with these options; raises ``SmtOptionError`` with all that is wrong with them.
 
     ``schemaless_output`` says whether values will be written without schemas, so that fields may be left out of them;
     None: as each record comes, with a schema or without. ``unset``: records come from the connector, which writes
-    defaults where Java's sets nothing. ``cells``: whether the columns of its records come in cells.
+    defaults where Java's sets nothing. ``cells``: whether the columns of records come in cells; None: nobody knows, and
+    what flattening them loses, which only the connector's configuration mends, is not told.
     """
     kind = transform_type(type_name)
     if kind == FLATTEN:
@@ -140,7 +141,7 @@ def build_transform(
     apply = build_extract(parsed, schemaless_output=bool(schemaless_output), unset=unset)
     ignored = ignored_of(options or {}, EXTRACT_OPTIONS)
     gives = TypedRows(parsed, True, unset).added_headers if parsed.add_headers else None
-    losses = losses_of(parsed, cells=cells, with_schemas=schemaless_output is False)
+    losses = losses_of(parsed, cells=cells is not False, with_schemas=schemaless_output is False)
     return Transform(kind, _guarded(apply), losses, unwraps=unwraps_rows(parsed), ignored=ignored, gives=gives)
 
 
