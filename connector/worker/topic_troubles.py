@@ -103,8 +103,9 @@ class TopicTroubles:
             known = self._troubles[topic] = _Trouble(now)
             if refused:
                 known.due, known.pause = now + REFUSED_PAUSE, 2 * REFUSED_PAUSE
-        else:
+        elif known.due is None:
             known.due, known.pause = now + known.pause, min(LONGEST_PAUSE, 2 * known.pause)
+        # Else a look is planned. What all tables need fails with each transaction: those must not put it off.
         known.failed_at, known.ready, known.why = now, None, why
         known.refused = self._pipeline.largest_record(topic) if too_large else None
         level = logging.DEBUG if again else logging.WARNING

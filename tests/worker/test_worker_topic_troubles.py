@@ -76,6 +76,19 @@ def test_what_others_end_at_this_moment_is_looked_at_soon(
     assert longest - 6 < max(waited) <= longest + 0.5
 
 
+def test_a_topic_that_all_tables_need_is_looked_at_however_often_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each transaction has the record of a table's description, and fails within seconds where its topic is gone."""
+    now = [1_000.0]
+    monkeypatch.setattr(topic_troubles, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    chores = Held()
+    troubles = TopicTroubles(pipeline(), lambda topic, owners: "missing", Unseen(), cast(Chores, chores))
+    while not chores.begun and now[0] < 1_030.0:
+        troubles.suspend("schemas", "the topic does not exist", refused=True)
+        troubles.tick()
+        now[0] += 3.0
+    assert now[0] <= 1_012.0
+
+
 def test_a_topic_whose_limit_was_lowered_and_raised_again_takes_records_as_before() -> None:
     """That it was lowered was found out by a refusal. When it had its former limit again, that passed for what it had
     refused, and was waited for to be raised until somebody restarted the worker."""
