@@ -16,6 +16,7 @@ translate foreign errors into these at their border.
     ├── DeliveryError           Kafka's side
     │   ├── RetriableDeliveryError  try again, with back-off
     │   ├── TransactionAborted      the open transaction must be aborted and its records read again
+    │   │   └── Disowned                the consumer group does not know us, and our client may not know that
     │   ├── TooLate                 what had to be in Kafka by a certain time was not: abort, and search again
     │   ├── ProducerFenced          another process took over our transactional id: new producer, restore, go on
     │   ├── UnknownOutcome          a commit was sent and its outcome is not known: restore before going on
@@ -129,6 +130,10 @@ class OthersToo(RetriableDeliveryError):
 
 class TransactionAborted(DeliveryError):
     """The transaction cannot commit; after a confirmed abort its records are produced again."""
+
+
+class Disowned(TransactionAborted):
+    """The consumer group does not know this member."""
 
 
 class TooLate(DeliveryError):

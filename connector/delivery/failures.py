@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError
 
 from connector.errors import (
     DeliveryError,
+    Disowned,
     FatalDeliveryError,
     ProducerFenced,
     RetriableDeliveryError,
@@ -178,6 +179,8 @@ def translated(error: KafkaError, doing: str) -> DeliveryError:
         return UnknownOutcome(text)
     if error.fatal():
         return fatal(text)
+    if error.code() == KafkaError.UNKNOWN_MEMBER_ID:
+        return Disowned(text)
     if error.txn_requires_abort():
         return TransactionAborted(text)
     if is_transient(error):

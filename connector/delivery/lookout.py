@@ -54,6 +54,10 @@ class Lookout:
         if not fails:
             self._mute.broken()
         elif self._mute.lasts():
+            if self._delivery.disowned:
+                # A client that asks to be taken in again waits minutes for an answer, also of a coordinator that hangs
+                # and is none any more.
+                raise Stranded("the consumer group does not know this worker, and nobody says so; a new one goes on")
             # An empty transaction is aborted without a broker: to begin again and again is no sign of one.
             for client in self._delivery.producers:
                 self._check(client, "that delivers")

@@ -38,6 +38,7 @@ from connector.delivery.wall_clock import WallClock
 from connector.errors import (
     ClockSetBack,
     DeliveryError,
+    Disowned,
     LostClaim,
     ProducerFenced,
     TooLate,
@@ -132,6 +133,8 @@ class Delivery:
         self._settled = True
         self.last_failure: FailedRecord | None = None
         self.commits = 0
+        #: Whether the group did not know us at the last attempt.
+        self.disowned = False
         self.aborts = 0
         self._listen_due = clock() + LISTEN_SECONDS
 
@@ -288,8 +291,10 @@ class Delivery:
         except (DeliveryError, LostClaim) as error:
             self.last_failure = producer.failure or (self._plain.failure if self._plain else None)
             self._after_failure(error)
+            self.disowned = isinstance(error, Disowned)
             raise
         self.commits += 1
+        self.disowned = False
         self._settled, self._last_slots = False, frozenset(named)
         self._clients.health.succeeded()
         self.byte_limit = min(self.settings.max_bytes, self.byte_limit * 2)

@@ -48,6 +48,7 @@ class Half:
 class Delivering:
     producers: list[Client] = field(default_factory=lambda: [Client()])
     commits: int = 0
+    disowned: bool = False
 
 
 class Clients:
@@ -259,6 +260,15 @@ def test_a_worker_whose_transactions_fail_ends_if_its_producer_is_stranded(worke
     worker.lives(2 * STRANDED_SECONDS)  # nothing is to be delivered
     with pytest.raises(Stranded, match="that delivers"):
         worker.lives(STRANDED_SECONDS + 2, fails=True)
+
+
+def test_a_worker_that_its_group_does_not_know_ends_if_its_client_never_hears_of_it(worker: Any) -> None:
+    """It asks a coordinator that hangs to be taken in again, which may take five minutes."""
+    worker.delivery.disowned = True
+    worker.lives(STRANDED_SECONDS - 1, fails=True)
+    worker.lives(STRANDED_SECONDS, commits=True)
+    with pytest.raises(Stranded, match="the consumer group does not know this worker"):
+        worker.lives(2 * STRANDED_SECONDS, fails=True)
 
 
 def test_a_worker_waits_while_kafka_is_away(worker: Any) -> None:

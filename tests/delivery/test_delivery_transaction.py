@@ -15,7 +15,15 @@ from connector.delivery.producer import FailedRecord, ReportingProducer
 from connector.delivery.records import OutgoingRecord
 from connector.delivery.transaction import Delivery
 from connector.delivery.transactional_producer import TransactionalProducer, fence
-from connector.errors import DeliveryError, LostClaim, ProducerFenced, TooLate, TransactionAborted, UnknownOutcome
+from connector.errors import (
+    DeliveryError,
+    Disowned,
+    LostClaim,
+    ProducerFenced,
+    TooLate,
+    TransactionAborted,
+    UnknownOutcome,
+)
 from embedded.kafka import EmbeddedKafka
 from tests.delivery.conftest import World, close, make_world, mark
 from tests.servers.patience import until
@@ -95,9 +103,20 @@ def test_what_the_brokers_have_too_late_is_not_committed(world: World) -> None:
 
 def test_every_named_slot_is_protected_from_a_member_that_was_thrown_out(world: World) -> None:
     """The broker refuses the offsets of a member it does not know; without them the commit would go through."""
+
+    class Unaware:
+        """What nobody has told that it was thrown out."""
+
+        def __init__(self) -> None:
+            self.member_id, self._kept = membership.member_id, membership.metadata()
+
+        def metadata(self) -> object:
+            return self._kept
+
     membership, _ = world.member("w", session_timeout_ms=1_000, max_poll_interval_ms=1_000)
     delivery = world.delivery(membership, "w")
     delivery.add(0, records(world, "zombie"))
+    delivery._membership = Unaware()
     watcher = world.clients.admin()
 
     def members() -> int:
@@ -105,9 +124,9 @@ def test_every_named_slot_is_protected_from_a_member_that_was_thrown_out(world: 
         return len(described[world.group].result(timeout=60).members)
 
     until(lambda: members() == 0)
-    # Had nobody told us? `memberid()` changes only when this consumer polls: the broker is the one who knows.
-    with pytest.raises((TransactionAborted, LostClaim)):
+    with pytest.raises(Disowned):
         delivery.commit([])
+    assert delivery.disowned
     delivery.abort()
     assert keys(world.read(world.data)) == []
 
