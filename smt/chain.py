@@ -15,6 +15,7 @@ from connector.step_conditions import step_condition
 from smt.connect.options import MISSING
 from smt.connect.predicates import Predicate, build_predicate, chosen
 from smt.errors import OptionProblem, SmtOptionError, nearest
+from smt.options import IN_CELLS
 from smt.record import Record
 from smt.transform import DEBEZIUM_EXTRACT, EXTRACT, FLATTEN, SAFE_EXTRACT, TYPES, Transform, build_transform
 
@@ -105,7 +106,7 @@ def _step(
     options = _options(prefix, properties)
     options = _of_the_connector(TYPES.get(type_name), options, properties) | options
     try:
-        built = build_transform(type_name, options)
+        built = build_transform(type_name, options, cells=_cells(properties))
     except SmtOptionError as error:
         problems += _named(prefix, error)
         return None
@@ -124,6 +125,11 @@ def _of_the_connector(kind: str | None, given: Mapping[str, str], properties: Ma
     if kind in _READ_IMAGES and properties.get("scylla.compatibility", "").strip() == "strict":
         options["compatibility"] = "strict"
     return options
+
+
+def _cells(properties: Mapping[str, str]) -> bool | None:
+    """Whether records have cells, where the connector's own lines say that they have none."""
+    return False if IN_CELLS.get(properties.get("cdc.output.format", "").strip().lower()) is False else None
 
 
 def _named(prefix: str, error: SmtOptionError) -> list[OptionProblem]:

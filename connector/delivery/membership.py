@@ -75,6 +75,8 @@ class Membership:
             max_poll_interval_ms=max(max_poll_interval_ms, session_timeout_ms),
             enable_partition_eof=False,
             socket_timeout_ms=_answer_ms(clients, session_timeout_ms),
+            # It fetches nothing: what others fetch by may be longer than this one waits for an answer.
+            fetch_wait_max_ms=500,
             **static,
         )
 

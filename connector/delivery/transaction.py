@@ -133,8 +133,8 @@ class Delivery:
         self._settled = True
         self.last_failure: FailedRecord | None = None
         self.commits = 0
-        #: Whether the group did not know us at the last attempt.
-        self.disowned = False
+        # As which member the group did not know us at the last attempt.
+        self._disowned: str | None = None
         self.aborts = 0
         self._listen_due = clock() + LISTEN_SECONDS
 
@@ -177,6 +177,11 @@ class Delivery:
     def producers(self) -> list[Any]:
         """The clients that write, while there are any."""
         return [each.client for each in (self._producer, self._plain) if each is not None]
+
+    @property
+    def disowned(self) -> bool:
+        """Whether the group did not know us at the last attempt, and our client is none the wiser since."""
+        return self._disowned is not None and self._disowned == self._membership.member_id
 
     @property
     def address(self) -> str:
@@ -291,10 +296,10 @@ class Delivery:
         except (DeliveryError, LostClaim) as error:
             self.last_failure = producer.failure or (self._plain.failure if self._plain else None)
             self._after_failure(error)
-            self.disowned = isinstance(error, Disowned)
+            self._disowned = self._member_at_begin if isinstance(error, Disowned) else None
             raise
         self.commits += 1
-        self.disowned = False
+        self._disowned = None
         self._settled, self._last_slots = False, frozenset(named)
         self._clients.health.succeeded()
         self.byte_limit = min(self.settings.max_bytes, self.byte_limit * 2)

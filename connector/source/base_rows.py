@@ -142,9 +142,13 @@ def with_rows(pages: Iterable[RawPage]) -> Iterator[RawPage]:
 
 
 def read_keys(
-    connection: Connection, query: str, keys: Iterable[Sequence[bytes]], described: TableDescription
+    connection: Connection,
+    query: str,
+    keys: Iterable[Sequence[bytes]],
+    described: TableDescription,
+    attempts: int = ATTEMPTS,
 ) -> Iterator[RawPage]:
-    """The pages of one query per key, some of them asked at once."""
+    """The pages of one query per key, some of them asked at once. ``attempts``: as of `read_pages`."""
     waiting: deque[tuple[Callable[[], object], Future[Answer]]] = deque()
     left = iter(keys)
     while True:
@@ -153,7 +157,7 @@ def read_keys(
             waiting.append((bind, _ask(connection, bind, None)))
         if not waiting:
             return
-        yield from with_rows(_pages(connection, *waiting.popleft(), every_page, described))
+        yield from with_rows(_pages(connection, *waiting.popleft(), every_page, described, attempts))
 
 
 #: A page, where it ends, and when it was asked for.

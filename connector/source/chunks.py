@@ -286,7 +286,8 @@ def _of_key(connection: Connection, question: Question, keys: Iterable[Row]) -> 
 def _whole(connection: Connection, question: Question, keys: Iterable[Row]) -> Iterator[RawPage]:
     names = [quote_identifier(column.name) for column in question.description.partition_key]
     query = question.cql(" AND ".join(f"{name} = ?" for name in names))
-    return read_keys(connection, query, [[cell or b"" for cell in key] for key in keys], question.description)
+    cells = [[cell or b"" for cell in key] for key in keys]
+    return read_keys(connection, query, cells, question.description, ATTEMPTS)
 
 
 def token_of_key(key: Sequence[bytes | None]) -> int:

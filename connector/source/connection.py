@@ -183,12 +183,15 @@ class Connection:
         key = (query, level)
         prepared = self._prepared.get(key)
         if prepared is None:
+            asked, where = time.monotonic(), ""
             try:
                 prepared = self.session.prepare(query)
             except Exception as error:
                 if isinstance(error, OperationTimedOut) and error.last_host is not None:
-                    self._policy.heard(None, [error.last_host])
-                raise translated(error, f"preparing {query}") from None
+                    where = f" at {bracketed(str(error.last_host.endpoint))}"
+                    if self._standstill is None or asked >= self._standstill.awake_since():
+                        self._policy.heard(None, [error.last_host])
+                raise translated(error, f"preparing {query}{where}") from None
             prepared.consistency_level = getattr(ConsistencyLevel, level.upper())
             with self._lock:
                 self._prepared[key] = prepared

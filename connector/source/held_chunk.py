@@ -106,6 +106,9 @@ class HeldChunk:
     def asked_for(self) -> str:
         """Where its rows begin, for people, who may want to look at them."""
         token = f"token({', '.join(quote_identifier(column.name) for column in self.description.partition_key)})"
+        if self.asked_again:
+            # All else may be placed, up to far behind them.
+            return f"rows of the partition with {token} = {min(map(token_of_key, self.asked_again))}"
         if self.start is not None:
             return f"rows of the partition with {token} = {self.low + 1}"
         return f"rows from {token} > {self.low} on"

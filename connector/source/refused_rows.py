@@ -9,7 +9,7 @@ them is tried at a time, so that there is always a place for others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from connector.pauses import doubled
@@ -44,8 +44,8 @@ class RefusedRows:
         background.expect(SNAPSHOTS)
         self._background = background
         self._groups: dict[GroupState, _Refused] = {}
-        # What was read and cannot be delivered.
-        self._undelivered: dict[GroupState, _Refused] = {}
+        # What was read and cannot be delivered, by the first of its tokens.
+        self._undelivered: dict[tuple[GroupState, int], _Refused] = {}
         # A table of which nothing was read since so many failures may be refused as a whole: it rests as well.
         self._in_a_row: Counter[TableName] = Counter()
         self._rests: dict[TableName, float] = {}
@@ -84,29 +84,34 @@ class RefusedRows:
         """Rows of it were read."""
         self._rests.pop(opening.table, None)
         self._in_a_row.pop(opening.table, None)
-        self._over(self._groups, opening)
+        if self._groups.pop(opening.state, None) is not None:
+            self._background.task(SNAPSHOTS, opening.table).is_now(self._said(opening.table))
 
-    def not_delivered(self, opening: Opening, error: BaseException) -> None:
-        self._undelivered[opening.state] = _Refused(opening.table, explained(error))
+    def not_delivered(self, opening: Opening, token: int, error: BaseException) -> None:
+        self._undelivered[opening.state, token] = _Refused(opening.table, explained(error))
         self._background.task(SNAPSHOTS, opening.table).failed(error)
 
-    def delivered(self, opening: Opening) -> None:
-        self._over(self._undelivered, opening)
+    def delivered(self, opening: Opening, concerns: Callable[[int], bool]) -> None:
+        """All that can be of some tokens; what waits of others of the group goes on waiting."""
+        over = [place for place in self._undelivered if place[0] is opening.state and concerns(place[1])]
+        for place in over:
+            del self._undelivered[place]
+        if over:
+            self._background.task(SNAPSHOTS, opening.table).is_now(self._said(opening.table))
 
     def keep(self, openings: Iterable[Opening]) -> None:
         """What nobody wants any more fails no longer."""
         wanted = {opening.state for opening in openings}
-        for known in (self._groups, self._undelivered):
-            for state in [state for state in known if state not in wanted]:
-                table = known.pop(state).table
-                if self._said(table) is None:
-                    self._background.task(SNAPSHOTS, table).dismiss()
-                    self._rests.pop(table, None)
-                    self._in_a_row.pop(table, None)
-
-    def _over(self, known: dict[GroupState, _Refused], opening: Opening) -> None:
-        if known.pop(opening.state, None) is not None:
-            self._background.task(SNAPSHOTS, opening.table).is_now(self._said(opening.table))
+        tables = {self._groups.pop(state).table for state in [*self._groups] if state not in wanted}
+        tables |= {self._undelivered.pop(place).table for place in [*self._undelivered] if place[0] not in wanted}
+        for table in tables:
+            said = self._said(table)
+            if said is not None:
+                self._background.task(SNAPSHOTS, table).is_now(said)
+                continue
+            self._background.task(SNAPSHOTS, table).dismiss()
+            self._rests.pop(table, None)
+            self._in_a_row.pop(table, None)
 
     def _said(self, table: TableName) -> str | None:
         """The trouble that lasts the longest, and how many others there are."""

@@ -244,7 +244,9 @@ class Snapshots:
                 self._failed(held, error)
                 self._drop_from(held)
                 return
-            self._refused.worked(held.opening)
+            if what is CHUNK:
+                # Of a group of which a chunk is refused others may be read again all the time.
+                self._refused.worked(held.opening)
             then(held, result)
 
         self._chores.submit(partial(self._read, call), done)
@@ -348,7 +350,7 @@ class Snapshots:
                 return False
             except PoisonRow as poison:
                 log.error("%s: a row of the snapshot cannot be delivered: %s", table, poison)
-                self._refused.not_delivered(held.opening, poison)
+                self._refused.not_delivered(held.opening, token_of_key(waiting.keys[0]), poison)
                 held.not_before = now + POISON_SECONDS
                 return False
             self.counters.rows[held.of] += sum(waiting.rows[:count])
@@ -357,7 +359,7 @@ class Snapshots:
                 self._done(held, token_of_key(waiting.keys[count - 1]))
             waiting = waiting.behind(count)
         assert held.upto is not None
-        self._refused.delivered(held.opening)
+        self._refused.delivered(held.opening, held.concerns)
         self._done(held, held.upto)
         if held.holes:
             held.not_before = now + self.doubt_seconds

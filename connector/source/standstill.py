@@ -31,7 +31,8 @@ class Standstill:
         """By its clock. True as well where an answer is taken before the tick that is late."""
         now = self._clock()
         if now - self._ticked > TICK_SECONDS + STILL_SECONDS:
-            self._awake_since = now
+            # The driver's timers go by the machine's clock, which may be set back: then no tick comes for as long.
+            self._awake_since = self._ticked = now
         return self._awake_since
 
     def end(self) -> None:

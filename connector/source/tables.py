@@ -200,7 +200,12 @@ class Tables(Mapping[TableName, DescribedTable]):
     @property
     def changed(self) -> bool:
         """A description waits to be put in force, or to be written once more."""
-        return self._once_more or any(known.found is not None for known in self._known.values())
+        return self._once_more or self.found_others
+
+    @property
+    def found_others(self) -> bool:
+        """A description waits to be put in force: nothing may be encoded by it before."""
+        return any(known.found is not None for known in self._known.values())
 
     def put_in_force(self) -> None:
         """The schema records of what was found are committed, or nobody wants any: read on by it."""

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 
 from connector.config import Configuration
 from connector.delivery import KafkaClients, ensure_topics
-from connector.errors import ConfigurationError
+from connector.errors import ConfigurationError, RetriableDeliveryError
 from connector.source import Background, Chores, Purpose, Tables
 from connector.worker.schemas import last_versions
 from connector.worker.settings import spec_of
+from connector.worker.topic_looks import LOOK_SECONDS
 
 log = logging.getLogger(__name__)
 
@@ -41,16 +42,24 @@ class KeptDescriptions:
     ) -> None:
         self._topic, self._group = configuration.connector.output.schema_topic, configuration.group
         self._configuration, self._clients = configuration, clients
-        self._chores, self._tables = chores, tables
+        self._chores, self._background, self._tables = chores, background, tables
         background.expect(DESCRIPTIONS)
         self._task = background.task(DESCRIPTIONS, f"topic {self._topic}")
         self._under_way = False
+        self._due: float | None = None
 
     def doubt(self, topic: str) -> None:
         """It is not where it was at the last look."""
-        if topic == self._topic and not self._under_way:
-            self._under_way = True
-            self._chores.submit(self._read, self._found)
+        if topic == self._topic:
+            self._due = self._background.monotonic()
+            self.tick()
+
+    def tick(self) -> None:
+        """Another topic of its name is doubted once: until it is known what stands in that, it is asked again."""
+        if self._due is None or self._under_way or self._background.monotonic() < self._due:
+            return
+        self._due, self._under_way = None, True
+        self._chores.submit(self._read, self._found)
 
     def _read(self) -> Mapping[str, str]:
         """The versions that stand in the topic, which is made anew if it is not there."""
@@ -61,8 +70,12 @@ class KeptDescriptions:
     def _found(self, versions: Mapping[str, str] | None, error: BaseException | None) -> None:
         self._under_way = False
         if versions is None:
+            if self._due is None:
+                self._due = self._background.monotonic() + LOOK_SECONDS
             if isinstance(error, ConfigurationError):
                 self._task.is_now("; ".join(str(problem) for problem in error.problems))
+            elif not isinstance(error, RetriableDeliveryError):
+                self._task.failed(error or "no answer")
             log.debug("what topic %s says of the tables is not known: %s", self._topic, error)
             return
         self._task.is_now(None)

@@ -46,9 +46,9 @@ class Seen(NamedTuple):
 
 
 class LostRecords:
-    """Of one worker; all clocks are those of ``background``. ``positions``: the topic that they are in; ``apart``:
-    topics whose records are written again and again, as those of the status. ``doubt``: who is told of a topic that is
-    not found where it was, or is another one of its name."""
+    """Of one worker; all clocks are those of ``background``. ``positions``, ``descriptions``: the topics that they are
+    in; ``apart``: topics whose records are written again and again, as those of the status. ``doubt``: who is told of a
+    topic that is not found where it was, is another one of its name, or has lost descriptions."""
 
     def __init__(
         self,
@@ -58,12 +58,13 @@ class LostRecords:
         *,
         slots: int,
         positions: str,
+        descriptions: str = "",
         apart: Collection[str] = (),
         doubt: Callable[[str], None] = lambda topic: None,
         read: Read[tuple[str, int]] = partition_ends,
     ) -> None:
         self._background, self._positions, self._apart = background, positions, frozenset(apart)
-        self._doubt = doubt
+        self._descriptions, self._doubt = descriptions, doubt
         self._looks = TopicLooks(clients, chores, background, slots, read, background.monotonic())
         self._ready = True
         self._seen: dict[Place, Seen] = {}
@@ -90,10 +91,13 @@ class LostRecords:
 
     def _found(self, mine: Collection[str], ends: Mapping[Place, tuple[str, int]]) -> None:
         there = {topic: topic_id for (topic, _), (topic_id, _) in ends.items()}
-        before = {topic: seen.id for (topic, _), seen in self._seen.items() if topic in mine}
-        for topic in mine:
-            if topic not in there or before.get(topic, there[topic]) != there[topic]:
-                self._doubt(topic)
+        another = {topic for (topic, _), seen in self._seen.items() if there.get(topic, seen.id) != seen.id}
+        for topic in {*mine} - there.keys() | another:
+            self._doubt(topic)
+        # It may have fewer partitions than the former one.
+        for place in [place for place in self._seen if place[0] in another and place not in ends]:
+            del self._seen[place]
+            self._doubted.pop(place, None)
         for place, (topic_id, end) in ends.items():
             seen = self._seen.get(place)
             if seen is not None and seen.id == topic_id and end < seen.end:
@@ -118,8 +122,15 @@ class LostRecords:
         if topic == self._positions:
             self._background.task(LOST_POSITIONS, f"topic {topic}").is_now(why)
             return
+        if topic == self._descriptions:
+            self._doubt(topic)
+            self._background.task(LOST, f"topic {topic}").is_now(
+                f"{why}. Tables of which it has no description are described in it again, as they are now"
+            )
+            return
         self._background.task(LOST, f"topic {topic}").is_now(
             f"{why}. They do not come again by themselves; while the tables' logs have them: stop the connector, "
             f"`scylla-cdc offsets reset --to` {earlier('the last record that is left was written')}, start it. What "
-            "came since then comes twice, and nothing is missing"
+            "came since then comes twice, and no change is missing; rows of a snapshot come with another one "
+            "(`scylla-cdc snapshot start`)"
         )

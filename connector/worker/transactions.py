@@ -204,6 +204,8 @@ class Transactions:
         """A new description is committed by itself before anything is encoded with it."""
         if not self._tables.changed or not self.ready:
             return
+        if not self._tables.found_others and self._pipeline.trouble(self._encoder.options.schema_topic):
+            return  # What stood there once can wait until the topic takes records: changes do not wait for it.
         owned = self._planner.owned
         try:
             if owned:

@@ -111,14 +111,18 @@ class Worker:
             slots=self.planner.book.slots,
             timeout_ms=self.configuration.worker.transaction_timeout_ms,
         )
+        self._kept_descriptions = KeptDescriptions(
+            self.configuration, self.clients, self.chores, self.background, self.tables
+        )
         self._lost_records = LostRecords(
             self.clients,
             self.chores,
             self.background,
             slots=self.planner.book.slots,
             positions=topic,
+            descriptions=self.configuration.connector.output.schema_topic,
             apart=(self.configuration.worker.status.name,),
-            doubt=KeptDescriptions(self.configuration, self.clients, self.chores, self.background, self.tables).doubt,
+            doubt=self._kept_descriptions.doubt,
         )
         self._pump_due = 0.0
         self._beginnings = 0
@@ -147,6 +151,7 @@ class Worker:
         self._lookout.tick(self.transactions.fails)
         self._blocked_readers.tick(self.pipeline.topics, self._slots.owned)
         self._lost_records.tick(self.pipeline.topics, self._slots.owned, self.transactions.ready)
+        self._kept_descriptions.tick()
         self.restoring.tick()
         self.watch.tick()
         self.transactions.publish_descriptions()

@@ -166,7 +166,8 @@ class Filling:
         if waiting and waiting[-1].continues(known, left_out):
             filled_to = waiting[-1].filled_to
         number = waiting[-1].number if waiting else 0
-        parcel = Parcel(number, filled_to, left_out, known.lineage, known.definitions[-1].version)
+        version = known.definitions[-1].version
+        parcel = Parcel(number, filled_to, left_out, known.lineage, version, known.without_values)
         made = dead = 0
         if not waiting or waiting[-1] != replace(parcel, filled_to=None):
             for span in self._spans(filled_to):
@@ -210,7 +211,8 @@ class Filling:
         known = restored.known
         for parcel in waiting:
             if known is not None and parcel.is_for(known):
-                known, whole = parcel.taken_into(known), parcel.filled_to is None
+                known = parcel.taken_into(known)
+                whole = parcel.filled_to is None and known.incomplete is None
                 rows = parcels.rows(parcel, segment)
                 landed.append(rows.unionByName(landed.note_row(known), allowMissingColumns=True))
         if known is not None:

@@ -77,6 +77,13 @@ class TableDefinition:
         )
 
     @property
+    def lacks_values(self) -> bool:
+        """Whether its records say what was written to, and not what: the log had keys only then. Of a table that has
+        nothing but a key they lack nothing."""
+        others = self.of_kind("static") + self.of_kind("regular")
+        return self.output.keys_only and not self.output.images and bool(others)
+
+    @property
     def created_ms(self) -> int | None:
         """When the table was created, by the time in its id; None for ids that hold none."""
         if self.table_id is None:

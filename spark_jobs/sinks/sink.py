@@ -8,6 +8,7 @@ atomic commit; if they raise, nothing of them is visible, and the caller may do 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -27,6 +28,8 @@ _ATTEMPTS = 8
 _MOST_AT_ONCE, _OPENED = 1 << 30, 256 << 10
 """Bytes that are compacted at once, at least a partition's, and as how many a file counts that has to be opened: who
 waits for it waits for a minute at most, and no commit takes so long that what it needs is forgotten."""
+_LARGE = 128 << 20
+"""Bytes of a file that nobody reads faster as a part of a larger one: Spark reads it in pieces of this size."""
 
 
 class LostRaceError(Exception):
@@ -222,22 +225,25 @@ def retried(work: Callable[[], Result], lost_race: Callable[[Exception], bool]) 
 
 
 def portion(files: Iterable[tuple[int, int]], after: int | None, through: int | None) -> tuple[list[int], bool]:
-    """Of files, each by its partition and its bytes: the first partitions with several that are compacted at once, and
-    whether there are more.
+    """Of files, each by its partition and its bytes: the first partitions with several small ones that are compacted at
+    once, and whether there are more. What is compacted and has more than one file since would be in their way for good.
 
-    >>> portion([(1, 5), (1, 5), (2, 5), (4, 1), (4, 1 << 30), (7, 1), (7, 1)], None, None)
+    >>> portion([(1, 5), (1, 5), (2, 5), (4, 1), (4, 1), (4, 1 << 30), (7, 1), (7, 1)], None, None)
     ([1], True)
-    >>> portion([(1, 5), (1, 5), (2, 5), (4, 1), (4, 1 << 30), (7, 1), (7, 1)], 1, 4)
+    >>> portion([(1, 5), (1, 5), (2, 5), (4, 1), (4, 1), (4, 1 << 30), (7, 1), (7, 1)], 1, 4)
+    ([4], False)
+    >>> portion([(1, 1 << 30), (1, 1 << 29), (4, 1), (4, 1)], None, None)
     ([4], False)
     """
-    found: dict[int, list[int]] = {}
+    found, small = Counter[int](), Counter[int]()
     for part, size in files:
         if (after is None or part > after) and (through is None or part <= through):
-            found.setdefault(part, []).append(size + _OPENED)
-    several = [part for part in sorted(found) if len(found[part]) > 1]
+            found[part] += size + _OPENED
+            small[part] += size < _LARGE
+    several = [part for part in sorted(found) if small[part] > 1]
     taken, room = list[int](), _MOST_AT_ONCE
     for part in several:
-        room -= sum(found[part])
+        room -= found[part]
         if taken and room < 0:
             break
         taken.append(part)

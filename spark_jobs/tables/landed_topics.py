@@ -74,7 +74,8 @@ def lost_by_topics(
     for (topic, number), offset in sorted(begins.items()):
         if offset > 0:
             return f"{topic}, partition {number} begins at offset {offset}: its first records are gone, {apart}"
-    return None
+    # Records that lacked something when they landed lack it still, and their versions are not new to anybody.
+    return None if noted is None else noted.incomplete
 
 
 def _created_again(noted: Known | None, positions: Offsets, ids: Mapping[str, str]) -> str | None:

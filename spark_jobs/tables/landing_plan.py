@@ -142,14 +142,7 @@ def _without_values(
     """Versions of which nobody has noted anything yet, and whose records lack values: the log had keys only then."""
     seen = {version.text for version in noted.definitions} | {*noted.keyed} if noted else set[str]()
     new = [each for each in versions if each.text not in seen and same_table(each, current)]
-    return tuple(each.text for each in new if _has_keys_only(each))
-
-
-def _has_keys_only(version: TableDefinition) -> bool:
-    """Whether its records lack what was written. Of a table that has nothing but a key they lack nothing."""
-    output = version.output
-    others = version.of_kind("static") + version.of_kind("regular")
-    return output.keys_only and not output.images and bool(others)
+    return tuple(each.text for each in new if each.lacks_values)
 
 
 def _with_id(noted: Known) -> TableDefinition:
@@ -283,7 +276,7 @@ def check_output(definition: TableDefinition) -> None:
                 "set cdc.include.after=full and postimage in the table, or use cdc.output.format=legacy"
             )
         return
-    if _has_keys_only(definition):
+    if definition.lacks_values:
         raise LandingError(
             f"{name}: its log has keys only ('delta': 'keys' in the table's cdc options), so that the records have no "
             "values; set 'delta': 'full', or both images and cdc.output.format=advanced, and backfill what was written"

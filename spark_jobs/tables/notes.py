@@ -53,6 +53,11 @@ class Known:
     expiring: bool = False
     """Whether anything in it has a TTL. Not noted: the columns of the state say it."""
 
+    @property
+    def without_values(self) -> int:
+        """How many versions are known whose records have none."""
+        return len({*self.keyed, *(each.text for each in self.definitions if each.lacks_values)})
+
     def layout(self) -> Layout:
         made = shape(self.definitions, self.declared, self.buckets, self.not_before, self.source)
         made = replace(made, history=self.history)

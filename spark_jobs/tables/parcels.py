@@ -26,13 +26,15 @@ _NOTED = 0
 @dataclass(frozen=True)
 class Parcel:
     """``filled_to`` is the token up to which the source is read with it; None if that is all. ``left_out`` are the
-    columns that were not read, ``lineage`` and ``version`` those of the table that it was made for."""
+    columns that were not read, ``lineage`` and ``version`` those of the table that it was made for, ``without_values``
+    how many of its versions were known to have records without values."""
 
     number: int
     filled_to: int | None
     left_out: tuple[str, ...]
     lineage: int
     version: str
+    without_values: int = 0
 
     def is_for(self, known: Known) -> bool:
         """Whether the table is still the one that it was made for."""
@@ -40,12 +42,16 @@ class Parcel:
 
     def continues(self, known: Known, left_out: tuple[str, ...]) -> bool:
         """Whether the reading can go on behind it."""
-        return self.is_for(known) and (self.version, self.left_out) == (known.definitions[-1].version, left_out)
+        made = self.version, self.left_out, self.without_values
+        return self.is_for(known) and made == (known.definitions[-1].version, left_out, known.without_values)
 
     def taken_into(self, known: Known) -> Known:
         """What is known when it is taken up."""
         backfilled = tuple(sorted({*self.left_out, *(known.backfilled or ())}))
         taken = replace(known, backfilled=backfilled, filled_to=self.filled_to, sequence=known.sequence + 1)
+        if self.without_values != known.without_values:
+            # Rows that were read already may have got values since that no record has: all is to be read once more.
+            return replace(taken, filled_to=None)
         return taken if self.filled_to is not None else replace(taken, incomplete=None, rebuilding=False)
 
 
@@ -105,6 +111,7 @@ def _parcel(number: int, note: str) -> Parcel:
             left_out=tuple(map(str, noted["left_out"])),
             lineage=int(noted["lineage"]),
             version=str(noted["version"]),
+            without_values=int(noted.get("without_values", 0)),
         )
     except (LookupError, TypeError, ValueError) as error:
         raise LandingError(f"what a backfill has left cannot be read ({error!r}): something else wrote it") from error

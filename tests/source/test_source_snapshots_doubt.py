@@ -5,11 +5,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
+from connector.changes import Batch
+from connector.errors import PoisonRow
 from connector.source import snapshots
 from connector.source.chunks import Chunk, token_of_key
+from connector.source.failures import ReplicasAway
 from connector.topology import Inside
+from connector.values import encode, parse_type
 from tests.source.test_source_snapshots import KEY, NAME, Stage, found, number, selected, written
 
 IN_DOUBT = {"cdc$deleted_v": b"\x01"}
@@ -144,3 +151,74 @@ def test_where_a_value_has_ended_since_it_was_read_another_read_tells_what_is_le
     stage.chores.answer({KEY: []})
     stage.to(100_000_600)
     assert not stage.consumer.placed and not stage.snapshots.undecided(NAME)
+
+
+class InDoubt:
+    """One group, and in front of its rows a partition that is read again and again and stays in doubt."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.now = snapshots.time.monotonic()
+        patch.setattr(snapshots.time, "monotonic", lambda: self.now)
+        self.stage = Stage()
+        self.stage.snapshots.doubt_seconds = snapshots.DOUBT_SECONDS
+        patch.setattr(self.stage.background, "monotonic", lambda: self.now)
+        self.hole = token_of_key(KEY)
+        self.stage.chores.answer(Chunk({KEY: [selected(ck=1, l=[1])]}, self.hole + 5, 100, 1, 0.01))
+
+    def next(self) -> Any:
+        """The next that is asked is the first that waits: what it is."""
+        elements = encode(parse_type("frozen<map<timeuuid, int>>"), [])
+        while True:
+            self.now += 0.1
+            self.stage.to(self.stage.one.now + 60, written(9_990_000, l=elements))
+            for at, (call, _) in enumerate(self.stage.chores.waiting):
+                self.stage.chores.waiting.insert(0, self.stage.chores.waiting.pop(at))
+                read: Any = call
+                return read.args[0].func.__name__
+
+    def again(self) -> None:
+        self.stage.chores.answer({KEY: [selected(ck=1, l=[1, 2])]})
+
+    @property
+    def said(self) -> list[str]:
+        return [failing.error for failing in self.stage.background.failing()]
+
+
+def test_rows_that_are_refused_are_told_while_others_of_their_group_are_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    doubt, refusals = InDoubt(monkeypatch), 0
+    end = doubt.now + 200
+    while doubt.now < end:
+        if doubt.next() == "read_chunk":
+            doubt.stage.chores.answer(None, ReplicasAway("no replica"))
+            refusals += 1
+        else:
+            doubt.again()
+        assert doubt.said == ([f"rows from token(pk) > {doubt.hole + 5} on: no replica"] if refusals else [])
+    assert 4 < refusals < 15
+
+
+def test_of_what_is_in_doubt_and_refused_the_token_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    doubt = InDoubt(monkeypatch)
+    while doubt.next() == "read_chunk":
+        doubt.stage.read(upto=doubt.hole + 6)
+    doubt.stage.chores.answer(None, ReplicasAway("no replica"))
+    assert doubt.said == [f"rows of the partition with token(pk) = {doubt.hole}: no replica"]
+
+
+def test_a_row_that_cannot_be_delivered_is_told_while_others_of_its_group_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    doubt = InDoubt(monkeypatch)
+
+    def place(read: object, batches: Sequence[Batch]) -> int:
+        raise PoisonRow("no record can be made of it")
+
+    while doubt.next() != "read_chunk":
+        doubt.again()
+    monkeypatch.setattr(doubt.stage.consumer, "place", place)
+    behind = next(row for pk in range(100) if token_of_key((row := selected(pk=pk, ck=1, v=2))[:1]) > doubt.hole + 5)
+    doubt.stage.chores.answer(Chunk({behind[:1]: [behind]}, LAST_TOKEN, 100, 1, 0.01))
+    for _ in range(20):
+        doubt.next()
+        doubt.again()
+        assert doubt.said == ["no record can be made of it"]

@@ -182,6 +182,14 @@ def test_what_a_backfill_hands_over_is_published_and_is_not_all_before_its_last_
             assert found.is_due(now=True), "nothing else has to come for that"
             assert (stream._known.filled_to, stream._known.incomplete) == (filled_to, incomplete)
             found.publish(stream._segment)
+        # While it was read, records without values came: to rows that were read before, too.
+        stream._known = replace(lacking, keyed=("a version without values",))
+        for filled_to in (7, None):
+            TableStream._take_up(stream, anything, anything, replace(parcel, filled_to=filled_to))
+            assert (stream._known.filled_to, stream._known.incomplete) == (None, lacking.incomplete)
+        assert not parcel.continues(stream._known, ())
+        TableStream._take_up(stream, anything, anything, replace(parcel, without_values=1))
+        assert stream._known.incomplete is None
 
 
 def test_a_catalog_that_refuses_a_table_leaves_no_published_segment_to_be_filled() -> None:

@@ -74,6 +74,8 @@ def test_topics_do_not_hold_what_is_behind_their_end_or_was_before_an_unfinished
     begun = replace(old, rebuilding=True, incomplete=lost)
     assert lost_by_topics(begun, {}, BEGINS, short, {}) == lost
     assert lost_by_topics(old, {}, BEGINS, short, {}) is None
+    # What records lacked they lack still: it was forgotten, and nothing said so any more.
+    assert lost_by_topics(replace(old, incomplete="no values"), POSITIONS, BEGINS, ENDS, {}) == "no values"
 
 
 @pytest.mark.parametrize(

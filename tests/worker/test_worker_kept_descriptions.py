@@ -12,6 +12,7 @@ from connector.errors import ConfigurationError, Problem, RetriableDeliveryError
 from connector.source import Background, Tables
 from connector.worker.kept_descriptions import KeptDescriptions
 from connector.worker.settings import kafka_clients, spec_of
+from connector.worker.topic_looks import LOOK_SECONDS
 from embedded.kafka import EmbeddedKafka
 from tests.config.files import loaded
 from tests.source.test_source_tables import OLD
@@ -44,7 +45,9 @@ def written() -> Tables:
 
 
 def test_who_may_not_make_it_says_so_until_it_is_there() -> None:
-    configuration, background, tables = loaded(), Background(), written()
+    now = [1_000.0]
+    configuration, tables = loaded(), written()
+    background = Background(lambda: now[0], lambda: now[0])
     topic = configuration.connector.output.schema_topic
     chores = Beside()
     clients: Any = None
@@ -57,11 +60,19 @@ def test_who_may_not_make_it_says_so_until_it_is_there() -> None:
     assert f"topic {topic}: " in said and "cannot be created: no" in said and "create it by hand" in said
     assert not any(each.holds for each in background.failing())
     chores.answer = RetriableDeliveryError("away")
-    kept.doubt(topic)
-    assert len(background.failing()) == 1 and not tables.changed
+    kept.tick()
+    assert chores.asked == 1
+    now[0] += LOOK_SECONDS
+    kept.tick()
+    assert chores.asked == 2 and len(background.failing()) == 1 and not tables.changed
     chores.answer = {"ks.t": "1"}
-    kept.doubt(topic)
+    now[0] += LOOK_SECONDS
+    # Nobody doubts it any more: it is another one since the last look, and has stayed that.
+    kept.tick()
     assert not background.failing() and not tables.changed, "it was not seen for a moment"
+    now[0] += LOOK_SECONDS
+    kept.tick()
+    assert chores.asked == 3
 
 
 @pytest.mark.kafka

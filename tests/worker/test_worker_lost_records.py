@@ -38,6 +38,7 @@ class Looks:
             self.background,
             slots=25,
             positions="positions",
+            descriptions="schemas",
             apart=("status",),
             doubt=self.doubted.append,
             read=self.read,
@@ -95,6 +96,16 @@ def test_positions_that_are_gone_are_told_for_what_follows_from_that() -> None:
     assert "partition 3 ends at offset 60, " in said and "delivered again" in said and "offsets reset" not in said
 
 
+def test_descriptions_that_are_gone_are_looked_for_and_no_change_is_delivered_again_for_them() -> None:
+    looks = Looks()
+    for seconds, end in ((0, 3), (LOOK_SECONDS, 2)):
+        looks.after(seconds, {("schemas", 0): ("x", end)})
+    looks.doubted.clear()
+    (said,) = looks.after(SURE_SECONDS, {("schemas", 0): ("x", 2)})
+    assert "described in it again" in said and "offsets reset" not in said
+    assert "schemas" in looks.doubted
+
+
 def test_what_only_seems_to_be_gone_is_not_told() -> None:
     looks = Looks()
     looks.after(0, {("a", 0): ("x", 50)})
@@ -121,6 +132,10 @@ def test_a_topic_that_is_gone_or_another_one_is_doubted() -> None:
     looks.after(LOOK_SECONDS, {("a", 0): ("v", 1), ("b", 0): ("z", 1), **positions})
     looks.after(LOOK_SECONDS, {("a", 0): ("v", 1), ("b", 0): ("z", 1), **positions})
     assert len(looks.doubted) == 5, "the former one is forgotten"
+    looks.after(LOOK_SECONDS, {("a", 0): ("v", 1), ("b", 0): ("z", 1), ("b", 1): ("z", 1), **positions})
+    for _ in range(3):
+        looks.after(LOOK_SECONDS, {("a", 0): ("v", 1), ("b", 0): ("w", 1), **positions})
+    assert len(looks.doubted) == 6, "and the partitions that it had alone"
 
 
 def test_who_has_looked_at_a_topic_does_it_at_once_when_brokers_were_away() -> None:

@@ -142,6 +142,8 @@ def test_the_safe_flattening_takes_the_connectors_format() -> None:
     envelope = {"source": {}, "before": None, "after": {"pk": 1, "box": {"value": 5}, "w": None}, "op": "u"}
     done = build_chain(lines)(Record("t", {"pk": 1}, envelope))
     assert done is not None and done.value == {"pk": 1, "box": {"value": 5}, "w": None}
+    as_java = lines | {"transforms.f.type": "ScyllaExtractNewRecordState"}
+    assert not any("touch" in note for note in build_chain(as_java).notes), "what helps would be refused"
     omits = {"transforms.f.type": "ScyllaExtractNewRecordState", "transforms.f.untouched.fields": "omit"}
     with pytest.raises(SmtOptionError, match=r"f\.untouched\.fields.*Contradicts cdc\.output\.format=advanced"):
         build_chain(lines | omits)
