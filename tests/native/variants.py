@@ -33,6 +33,9 @@ FEWER = frozenset(
     )
 )
 
+#: What images do not tell, and a configuration may want all the same, by naming the format for its transform alone.
+OMITS_AS_IF_LEGACY = {"untouched.fields": "omit", "cdc.output.format": "legacy"}
+
 
 def unwrapped(kind: str, **options: str) -> dict[str, str]:
     of_step = {f"transforms.flat.{name}": value for name, value in ({"type": kind} | options).items()}
@@ -87,7 +90,7 @@ ALL: dict[str, dict[str, str]] = VARIANTS | {
     "unwrapped, with headers, deletes as null": unwrapped(
         EXTRACT, **{"add.headers": "op,source.ts_ms", "delete.handling.mode": "none", "drop.tombstones": "false"}
     ),
-    "unwrapped images without nulls": unwrapped(EXTRACT, **REWRITE, **{"untouched.fields": "omit"})
+    "unwrapped images without nulls": unwrapped(EXTRACT, **REWRITE, **OMITS_AS_IF_LEGACY)
     | advanced("full", "full", "payload-before,payload-after"),
     "unwrapped, by their topic": unwrapped("extract-new-state", predicate="there", **{"add.headers": "op"})
     | OF_A_TOPIC

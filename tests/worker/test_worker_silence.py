@@ -105,7 +105,11 @@ def test_a_worker_that_cannot_see_new_stream_sets_is_not_running(
     told = Told(connector, workers=2)
     fault = scylla.admin.add_fault("server_error", pattern=WATCHED)
     until_waiting(
-        connector, f"{table}: new stream sets are not seen since 20", scylla.address, "ServerError", "may be waiting"
+        connector,
+        f"{table}: new stream sets are not seen since 20",
+        scylla.address,
+        "ServerError",
+        "wait, in all streams",
     )
     assert failing_seconds(connector, "stream_sets") > 2
 
