@@ -170,7 +170,7 @@ def _pages(
     first: Future[Answer],
     goes_on: Callable[[RawPage], bool],
     described: TableDescription | None,
-    attempts: int = ATTEMPTS,
+    attempts: int,
 ) -> Iterator[RawPage]:
     state: bytes | None = None
     waiting: Future[Answer] | None = first

@@ -189,7 +189,7 @@ class Connection:
             except Exception as error:
                 if isinstance(error, OperationTimedOut) and error.last_host is not None:
                     where = f" at {bracketed(str(error.last_host.endpoint))}"
-                    if self._standstill is None or asked >= self._standstill.awake_since():
+                    if not self._stood_still_since(asked):
                         self._policy.heard(None, [error.last_host])
                 raise translated(error, f"preparing {query}{where}") from None
             prepared.consistency_level = getattr(ConsistencyLevel, level.upper())
@@ -295,7 +295,7 @@ class Connection:
     ) -> None:
         """A question has its answer, or will have none, after so many seconds. Silent is only who had the time in which
         those who are alive answer: not who was asked last, shortly before the timeout. ``blocks``: for metadata."""
-        if self._standstill is not None and time.monotonic() - seconds < self._standstill.awake_since():
+        if self._stood_still_since(time.monotonic() - seconds):
             return
         answered, asked = _who_answered(future, error), list(future.attempted_hosts)
         others = asked.index(answered) if answered in asked else len(asked)
@@ -304,6 +304,10 @@ class Connection:
         patience = second_asking.SILENT_SECONDS if of_streams or blocks else second_asking.SILENT_SECONDS_OF_ROWS
         silent = asked[: min(others, int((seconds + 0.5) // patience))]
         self._policy.heard(answered, silent, seconds if of_streams and not others else None)
+
+    def _stood_still_since(self, asked: float) -> bool:
+        """Then a late answer says nothing of whoever was asked."""
+        return self._standstill is not None and asked < self._standstill.awake_since()
 
     def _asked(self, future: Any, host: Any, error: BaseException) -> str:
         """Who has refused a question; of one that nobody answered, all that were asked, or whom it was meant for."""
