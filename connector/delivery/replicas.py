@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from connector.delivery.failures import describe
 from connector.delivery.listing import listed
@@ -57,9 +57,8 @@ def tell_other_number(topic: str, brokers: int, error: KafkaError) -> None:
     log.warning("topic %s with %s: %s; it gets as many as its brokers give it", topic, ours, describe(error))
 
 
-def too_few(admin: AdminClient, replications: Mapping[str, int | None]) -> list[str]:
+def too_few(there: ClusterMetadata, replications: Mapping[str, int | None]) -> list[str]:
     """What is to be said of existing topics that have fewer than they are to have. In: what is configured, by name."""
-    there = listed(admin)
     brokers = max(1, len(there.brokers))
     found: dict[tuple[int, int], list[str]] = {}
     for name, replication in replications.items():

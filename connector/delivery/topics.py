@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, NewTopic, ResourceType
 
 from connector.delivery.clients import end_offsets
 from connector.delivery.failures import FORBIDDEN, describe, is_transient, translated
@@ -119,7 +119,11 @@ def prepare_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> tuple[dict
 
 def topic_partitions(admin: AdminClient) -> dict[str, int]:
     """Number of partitions of every topic that we may see."""
-    return {name: len(topic.partitions) for name, topic in listed(admin).topics.items() if topic.error is None}
+    return _seen(listed(admin))
+
+
+def _seen(there: ClusterMetadata) -> dict[str, int]:
+    return {name: len(topic.partitions) for name, topic in there.topics.items() if topic.error is None}
 
 
 def partitions_of(admin: AdminClient, name: str) -> int | None:
@@ -155,7 +159,8 @@ class CheckedTopics:
 def check_topics(admin: AdminClient, specs: Iterable[TopicSpec], beside: Iterable[TopicSpec] = ()) -> CheckedTopics:
     """What is to be said of those that exist already, and of those that must or could be created; creates nothing.
     ``beside``: only that they are there with too few replicas."""
-    existing = topic_partitions(admin)
+    there = listed(admin)
+    existing = _seen(there)
     specs = list(specs)
     found = [(spec, _forbidden(spec)) for spec in specs if spec.name not in existing and not spec.create]
     possible = {spec.name: spec for spec in specs if spec.create and _POSSIBLE.fullmatch(spec.name)}
@@ -181,7 +186,7 @@ def check_topics(admin: AdminClient, specs: Iterable[TopicSpec], beside: Iterabl
             for spec in present
             if (spec.keeps_all or spec.config.get(TIMESTAMPS) == "CreateTime") and facts[spec.name].stamped
         ]
-        + too_few(admin, {spec.name: spec.replication for spec in [*present, *beside] if spec.compacted}),
+        + too_few(there, {spec.name: spec.replication for spec in [*present, *beside] if spec.compacted}),
     )
 
 
