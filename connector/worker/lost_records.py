@@ -124,13 +124,12 @@ class LostRecords:
             return
         if topic == self._descriptions:
             self._doubt(topic)
-            self._background.task(LOST, f"topic {topic}").is_now(
-                f"{why}. Tables of which it has no description are described in it again, as they are now"
+            advice = "Tables of which it has no description are described in it again, as they are now"
+        else:
+            advice = (
+                "They do not come again by themselves; while the tables' logs have them: stop the connector, "
+                f"`scylla-cdc offsets reset --to` {earlier('the last record that is left was written')}, start it. "
+                "What came since then comes twice, and no change is missing; rows of a snapshot come with another one "
+                "(`scylla-cdc snapshot start`)"
             )
-            return
-        self._background.task(LOST, f"topic {topic}").is_now(
-            f"{why}. They do not come again by themselves; while the tables' logs have them: stop the connector, "
-            f"`scylla-cdc offsets reset --to` {earlier('the last record that is left was written')}, start it. What "
-            "came since then comes twice, and no change is missing; rows of a snapshot come with another one "
-            "(`scylla-cdc snapshot start`)"
-        )
+        self._background.task(LOST, f"topic {topic}").is_now(f"{why}. {advice}")

@@ -44,7 +44,6 @@ _ROWS_PER_FILE = 200_000
 _COMMITS_KEPT_MS = 3 * 3_600_000
 """Whoever commits needs those since it began."""
 _FORGET_EVERY = 500
-_PART = "CAST(map_values(partitionValues)[0] AS int) AS part"
 
 
 class DeltaSink:
@@ -123,8 +122,7 @@ class DeltaSink:
         retried(lambda: self.session.sql(f"DELETE FROM {self.relation(table)} WHERE {condition}"), _is_conflict)
 
     def compact(self, table: str, after: int | None = None, through: int | None = None) -> int | None:
-        files = data_files(self.session, self.path(table)).selectExpr(_PART, "size").collect()
-        parts, more = portion(((row["part"], row["size"]) for row in files), after, through)
+        parts, more = portion(self._sized(table), after, through)
         if parts:
             part = quoted(partitioned_by(self.session, self.path(table)))
             text = f"OPTIMIZE {self.relation(table)} WHERE {part} BETWEEN {parts[0]} AND {parts[-1]}"
@@ -146,9 +144,17 @@ class DeltaSink:
     def sizes(self, table: str) -> Mapping[int, int]:
         found = Counter[int]()
         # Summed up here: of Spark's time the sum took half, and each query of the table lists all files as well.
-        for row in data_files(self.session, self.path(table)).selectExpr(_PART, "size").collect():
-            found[row["part"]] += row["size"]
+        for part, size in self._sized(table):
+            found[part] += size
         return dict(found)
+
+    def _sized(self, table: str) -> list[tuple[int, int]]:
+        """Of each file its partition and its bytes."""
+        part = "CAST(map_values(partitionValues)[0] AS int) AS part"
+        return [
+            (row["part"], row["size"])
+            for row in data_files(self.session, self.path(table)).selectExpr(part, "size").collect()
+        ]
 
     def files(self, table: str) -> tuple[int, int]:
         return extent(self.session, self.path(table))
