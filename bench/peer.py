@@ -28,7 +28,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench._processor import tree_cpu_seconds
-from connector.delivery.clients import end_offsets
+from connector.delivery.end_offsets import end_offsets
 from embedded.kafka import EmbeddedKafka
 from embedded.ports import free_port
 from embedded.scylla.process import EmbeddedScylla

@@ -10,7 +10,8 @@ from collections.abc import Collection
 
 from confluent_kafka import KafkaException
 
-from connector.delivery.clients import CALL_SECONDS, READ_COMMITTED, KafkaClients, end_offsets
+from connector.delivery.clients import CALL_SECONDS, READ_COMMITTED, KafkaClients
+from connector.delivery.end_offsets import end_offsets
 from connector.delivery.failures import translated
 from connector.delivery.topics import topic_partitions
 from connector.errors import RetriableDeliveryError

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from connector.delivery.clients import READ_COMMITTED, KafkaClients, high_watermarks
+from connector.delivery.clients import READ_COMMITTED, KafkaClients
+from connector.delivery.end_offsets import high_watermarks
 from connector.delivery.failures import describe, translated
 from connector.delivery.slot_reader import SlotRecords
 from connector.delivery.slots_reader import Run, Sought, slots_reader

@@ -156,5 +156,5 @@ class Membership:
 def _answer_ms(clients: KafkaClients, session_timeout_ms: int) -> int:
     """For how long one broker is waited for; no longer than is configured."""
     least, most = ANSWER_MS
-    properties = {**clients.common, **clients.consumer_properties}
-    return min(max(least, min(most, session_timeout_ms // 2)), int(properties.get("socket.timeout.ms", most)))
+    configured = int(clients.consumer_property("socket.timeout.ms") or most)
+    return min(max(least, min(most, session_timeout_ms // 2)), configured)

@@ -10,7 +10,8 @@ from collections.abc import Collection
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
-from connector.delivery.clients import CALL_SECONDS, KafkaClients, end_offsets
+from connector.delivery.clients import CALL_SECONDS, KafkaClients
+from connector.delivery.end_offsets import end_offsets
 from connector.delivery.failures import FORBIDDEN, LEADER_CHANGES, translated
 from connector.errors import RetriableDeliveryError
 

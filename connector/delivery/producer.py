@@ -20,7 +20,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from connector.delivery.batches import Batches, Bulk
-from connector.delivery.clients import Heard, KafkaClients
+from connector.delivery.client_log import Heard
+from connector.delivery.clients import KafkaClients
 from connector.delivery.failures import BACKPRESSURE, SKIPPED, describe, of_report, translated
 from connector.delivery.leaders import led_by_nobody
 from connector.delivery.records import BlockClient, BlockProducer, KafkaBlock, KafkaRecord, OutgoingRecord

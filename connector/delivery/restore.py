@@ -15,13 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from connector.delivery.clients import (
-    COORDINATOR_SECONDS,
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
-    KafkaClients,
-    high_watermarks,
-)
+from connector.delivery.clients import COORDINATOR_SECONDS, READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
+from connector.delivery.end_offsets import high_watermarks
 from connector.delivery.failures import translated
 from connector.delivery.hanging_transactions import (
     Field,

@@ -14,7 +14,8 @@ from typing import Final, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from connector.delivery.clients import READ_COMMITTED, KafkaClients, high_watermarks
+from connector.delivery.clients import READ_COMMITTED, KafkaClients
+from connector.delivery.end_offsets import high_watermarks
 from connector.delivery.failures import translated
 from connector.delivery.records import Left, OwnKeys, decode_offsets_entry, left_behind
 from connector.delivery.slots_reader import SlotsReader, Sought, slots_reader

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from connector.delivery.clients import CALL_SECONDS, READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, end_offsets
+from connector.delivery.clients import CALL_SECONDS, READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
+from connector.delivery.end_offsets import end_offsets
 from connector.delivery.failures import translated
 from connector.delivery.records import Left
 from connector.delivery.topics import topic_partitions

@@ -12,13 +12,8 @@ from typing import NamedTuple
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message, TopicPartition
 
-from connector.delivery.clients import (
-    LEADERLESS_SECONDS,
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
-    KafkaClients,
-    high_watermarks,
-)
+from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
+from connector.delivery.end_offsets import LEADERLESS_SECONDS, high_watermarks
 from connector.delivery.failures import translated
 from connector.delivery.records import Headers
 from connector.delivery.slot_reader import POLL_SECONDS, Patience

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, NewTopic, ResourceType
 
-from connector.delivery.clients import end_offsets
+from connector.delivery.end_offsets import end_offsets
 from connector.delivery.failures import FORBIDDEN, describe, is_transient, translated
 from connector.delivery.leaders import led_by_nobody
 from connector.delivery.listing import listed

@@ -17,7 +17,9 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 
 from connector.delivery import Delivery, DeliverySettings, TransactionalProducer, clients, groups
-from connector.delivery.clients import READ_COMMITTED, ConnectionHealth, Heard, KafkaClients, connection_cause
+from connector.delivery.client_log import Heard, QuietLog
+from connector.delivery.clients import READ_COMMITTED, KafkaClients
+from connector.delivery.connection_health import ConnectionHealth, connection_cause
 from connector.delivery.failures import LEADER_CHANGES, translated
 from connector.delivery.membership import Membership
 from connector.delivery.topics import topic_partitions
@@ -181,7 +183,7 @@ def test_a_refused_login_is_told_from_a_broker_that_is_away(
     assert (health.refusal == health.error) is refused
     health.succeeded()  # another client, whose connection stands
     assert (health.refusal is not None) is refused
-    monkeypatch.setattr("connector.delivery.clients.SAYS_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("connector.delivery.connection_health.SAYS_AGAIN_SECONDS", 0.0)
     assert health.refusal is None, "nobody has said so again"
 
 
@@ -305,5 +307,5 @@ def test_a_coordinator_that_begins_is_nothing_to_warn_of(
     """`validate` on a new broker says that all is valid: nothing beside it may look as if it were not."""
     said = f"[thrd:main]: Failed to acquire transactional PID from broker TxnCoordinator/1: Broker: {cause}: retrying"
     with caplog.at_level(logging.DEBUG, "connector.kafka"):
-        clients.QuietLog().log(logging.WARNING, "%s [%s] %s", "GETPID", "a-validate#producer-3", said)
+        QuietLog().log(logging.WARNING, "%s [%s] %s", "GETPID", "a-validate#producer-3", said)
     assert [(each.levelname, said in each.getMessage()) for each in caplog.records] == [(level, True)]

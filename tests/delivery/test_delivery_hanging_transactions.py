@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from connector.delivery.clients import end_offsets
+from connector.delivery.end_offsets import end_offsets
 from connector.delivery.records import OutgoingRecord, compact_json, encode_offsets_key
 from connector.delivery.restore import RestoredSlot, restore
 from connector.delivery.transactional_producer import TransactionalProducer

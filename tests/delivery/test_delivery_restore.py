@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from connector.delivery.clients import READ_COMMITTED, high_watermarks
+from connector.delivery.clients import READ_COMMITTED
+from connector.delivery.end_offsets import high_watermarks
 from connector.delivery.follow import Follower
 from connector.delivery.records import compact_json, encode_offsets_key
 from connector.delivery.restore import restore

@@ -15,7 +15,7 @@ from tenacity import wait_random
 
 from connector.aside import aside
 from connector.delivery import KafkaClients
-from connector.delivery.clients import end_offsets
+from connector.delivery.end_offsets import end_offsets
 from connector.delivery.stranded import Silence
 from tests.simulation.scenarios import simulated
 from tests.simulation.scheduler import Process

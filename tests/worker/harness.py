@@ -27,7 +27,8 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from connector.config import load
-from connector.delivery.clients import READ_COMMITTED, end_offsets
+from connector.delivery.clients import READ_COMMITTED
+from connector.delivery.end_offsets import end_offsets
 from connector.worker.reports import status_report
 from tests.servers.patience import patience, seldom, until
 from tests.servers.scylla import Scylla

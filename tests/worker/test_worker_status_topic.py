@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 from connector.delivery import ensure_topics
-from connector.delivery.clients import end_offsets
+from connector.delivery.end_offsets import end_offsets
 from connector.source import Background
 from connector.worker import status_topic
 from connector.worker.settings import identity, kafka_clients, status_spec
