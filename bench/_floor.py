@@ -16,7 +16,8 @@ from confluent_kafka import Message
 from connector.changes import WriteTimes
 from connector.config import Configuration
 from connector.delivery.batches import Batches
-from connector.delivery.topics import TopicSpec, ensure_topics
+from connector.delivery.topic_facts import TopicSpec
+from connector.delivery.topics import ensure_topics
 from connector.delivery.transactional_producer import TransactionalProducer
 from connector.native import BlockClient, Kernel, RecordBlock
 from connector.worker.settings import kafka_clients

@@ -40,19 +40,9 @@ from connector.delivery.rights import TOO_LONG, group_refusal, transaction_refus
 from connector.delivery.slot_reader import RestoredSlot
 from connector.delivery.small_topic import SmallTopic
 from connector.delivery.standing import Standing
+from connector.delivery.topic_facts import TopicFacts, TopicSpec, partitions_of, topic_partitions
 from connector.delivery.topic_reader import StoredRecord, ends_of_topic, read_tail, read_topic, scan_partition
-from connector.delivery.topics import (
-    CheckedTopics,
-    TopicFacts,
-    TopicSpec,
-    check_topics,
-    ensure_topics,
-    look_at_topic,
-    misfits,
-    partitions_of,
-    prepare_topics,
-    topic_partitions,
-)
+from connector.delivery.topics import CheckedTopics, check_topics, ensure_topics, look_at_topic, misfits, prepare_topics
 from connector.delivery.transaction import Delivery, DeliverySettings
 from connector.delivery.transactional_producer import TransactionalProducer, fence
 

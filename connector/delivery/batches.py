@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from connector.delivery.topics import TopicFacts
+from connector.delivery.topic_facts import TopicFacts
 
 #: Of transactions: longer than records wait where Kafka is slower than we are.
 LINGER_MS = 5_000

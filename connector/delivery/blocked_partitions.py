@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException
 from connector.delivery.clients import CALL_SECONDS, READ_COMMITTED, KafkaClients
 from connector.delivery.end_offsets import end_offsets
 from connector.delivery.failures import translated
-from connector.delivery.topics import topic_partitions
+from connector.delivery.topic_facts import topic_partitions
 from connector.errors import RetriableDeliveryError
 
 

@@ -40,7 +40,7 @@ from connector.delivery.standing import (
     still_standing,
     written_behind,
 )
-from connector.delivery.topics import topic_partitions
+from connector.delivery.topic_facts import topic_partitions
 from connector.delivery.transactional_producer import TransactionalProducer
 from connector.errors import DeliveryError, RetriableDeliveryError
 

@@ -18,7 +18,8 @@ from connector.delivery.lasting_topic import LastingTopic
 from connector.delivery.producer import ReportingProducer
 from connector.delivery.slots_reader import MESSAGES_PER_CALL
 from connector.delivery.stranded import Silence
-from connector.delivery.topics import TopicSpec, ensure_topics
+from connector.delivery.topic_facts import TopicSpec
+from connector.delivery.topics import ensure_topics
 from connector.errors import DeliveryError, RetriableDeliveryError, TransactionAborted
 
 WRITE_SECONDS = 15.0

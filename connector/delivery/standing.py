@@ -19,7 +19,7 @@ from connector.delivery.clients import CALL_SECONDS, READ_COMMITTED, READ_UNCOMM
 from connector.delivery.end_offsets import end_offsets
 from connector.delivery.failures import translated
 from connector.delivery.records import Left
-from connector.delivery.topics import topic_partitions
+from connector.delivery.topic_facts import topic_partitions
 from connector.errors import RetriableDeliveryError
 
 PAUSE_SECONDS = 0.1

@@ -32,7 +32,7 @@ from connector.delivery.records import (
     record_size,
 )
 from connector.delivery.standing import Standing
-from connector.delivery.topics import TopicFacts
+from connector.delivery.topic_facts import TopicFacts
 from connector.delivery.transactional_producer import TransactionalProducer
 from connector.delivery.wall_clock import WallClock
 from connector.errors import (

@@ -11,7 +11,8 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 from connector import native
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
 from connector.delivery.membership import Membership
-from connector.delivery.topics import TopicSpec, ensure_topics
+from connector.delivery.topic_facts import TopicSpec
+from connector.delivery.topics import ensure_topics
 from connector.delivery.transaction import Delivery, DeliverySettings
 from connector.offsets_entry import OffsetsEntry
 from tests.servers.patience import until

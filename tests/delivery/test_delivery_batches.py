@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from connector.delivery.batches import LARGEST_BATCH, LINGER_MS, Batches, Bulk
-from connector.delivery.topics import TopicFacts
+from connector.delivery.topic_facts import TopicFacts
 
 
 def facts(name: str, partitions: int, most: int = 2_000_000) -> TopicFacts:

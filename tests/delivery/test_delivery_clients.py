@@ -22,7 +22,7 @@ from connector.delivery.clients import READ_COMMITTED, KafkaClients
 from connector.delivery.connection_health import ConnectionHealth, connection_cause
 from connector.delivery.failures import LEADER_CHANGES, translated
 from connector.delivery.membership import Membership
-from connector.delivery.topics import topic_partitions
+from connector.delivery.topic_facts import topic_partitions
 from connector.errors import RetriableDeliveryError
 from embedded import ports
 from tests.servers.patience import until
@@ -248,7 +248,7 @@ def test_a_connection_that_ends_is_heard_of_whatever_is_to_be_logged(
 
 
 def test_a_call_that_finds_no_kafka_says_which_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connector.delivery.topics.CALL_SECONDS", 1.0)
+    monkeypatch.setattr("connector.delivery.listing.CALL_SECONDS", 1.0)
     address = f"127.0.0.1:{ports.free_port()}"
     clients = KafkaClients({}, {}, {}, {"bootstrap.servers": address})
     admin = clients.admin()

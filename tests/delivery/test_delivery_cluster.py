@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from connector.delivery.records import OutgoingRecord
-from connector.delivery.topics import TopicSpec, ensure_topics
+from connector.delivery.topic_facts import TopicSpec
+from connector.delivery.topics import ensure_topics
 from connector.errors import LostClaim, ProducerFenced, RetriableDeliveryError, TransactionAborted, UnknownOutcome
 from embedded.kafka_cluster import EmbeddedKafkaCluster
 from tests.delivery.conftest import SLOTS, World, close, mark

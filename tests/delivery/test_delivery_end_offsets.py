@@ -11,7 +11,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from connector.delivery import READ_COMMITTED, KafkaClients, ends_of_topic, read_topic
 from connector.delivery.end_offsets import ANSWER_SECONDS, end_offsets
-from connector.delivery.topics import TopicSpec, ensure_topics
+from connector.delivery.topic_facts import TopicSpec
+from connector.delivery.topics import ensure_topics
 from connector.errors import RetriableDeliveryError
 from tests.servers.mock_kafka import mock_kafka
 

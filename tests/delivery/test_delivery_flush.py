@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError
 
 from connector.delivery.batches import Batches
 from connector.delivery.producer import STILL_SECONDS, WATCH_SECONDS, ReportingProducer
-from connector.delivery.topics import TopicFacts
+from connector.delivery.topic_facts import TopicFacts
 from connector.errors import ProducerFenced
 
 TOPICS = {"t": TopicFacts("t", partitions=2, compacted=False, max_message_bytes=2_000_000)}

@@ -18,15 +18,8 @@ from confluent_kafka.admin import (
 )
 
 from connector.delivery import KafkaClients, Membership, OutgoingRecord, TransactionalProducer, transaction_refusal
-from connector.delivery.topics import (
-    TopicFacts,
-    TopicSpec,
-    check_topics,
-    ensure_topics,
-    look_at_topic,
-    partitions_of,
-    topic_partitions,
-)
+from connector.delivery.topic_facts import TopicFacts, TopicSpec, partitions_of, topic_partitions
+from connector.delivery.topics import check_topics, ensure_topics, look_at_topic
 from connector.errors import ConfigurationError, FatalDeliveryError, TransactionAborted
 from connector.worker.checks import lacking_rights
 from embedded import ports

@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, BrokerMetadata, ClusterMetadata, NewTopic
 
 from connector.delivery.clients import KafkaClients
-from connector.delivery.topics import TopicSpec, check_topics, ensure_topics
+from connector.delivery.topic_facts import TopicSpec
+from connector.delivery.topics import check_topics, ensure_topics
 from embedded.kafka import EmbeddedKafka
 
 

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from connector.delivery import KafkaClients, Lookout, ReportingProducer, SmallTopic, small_topic
 from connector.delivery.stranded import STRANDED_SECONDS, Silence, is_stranded
-from connector.delivery.topics import TopicSpec
+from connector.delivery.topic_facts import TopicSpec
 from connector.errors import RetriableDeliveryError, Stranded
 from embedded.kafka import EmbeddedKafka
 from tests.servers.patience import until

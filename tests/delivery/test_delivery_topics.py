@@ -12,7 +12,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from connector.delivery.clients import KafkaClients
 from connector.delivery.dead_letters import MAX_VALUE_BYTES, DeadLetter, dead_letter_record
-from connector.delivery.topics import TopicSpec, check_topics, ensure_topics, prepare_topics
+from connector.delivery.topic_facts import TopicSpec
+from connector.delivery.topics import check_topics, ensure_topics, prepare_topics
 from connector.errors import ConfigurationError, PoisonRow, RetriableDeliveryError
 
 SMALL = {"retention.bytes": "4096"}

@@ -13,7 +13,8 @@ from confluent_kafka import Producer
 
 from connector.delivery.batches import Batches
 from connector.delivery.clients import KafkaClients
-from connector.delivery.topics import TopicFacts, TopicSpec, ensure_topics, look_at_topic
+from connector.delivery.topic_facts import TopicFacts, TopicSpec
+from connector.delivery.topics import ensure_topics, look_at_topic
 from connector.delivery.transaction import Delivery, DeliverySettings
 from connector.delivery.transactional_producer import TransactionalProducer, fence
 from connector.errors import ProducerFenced, TransactionAborted, UnknownOutcome

@@ -12,7 +12,8 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import NewPartitions
 
 from connector.delivery.records import OutgoingRecord
-from connector.delivery.topics import TopicSpec, ensure_topics, topic_partitions
+from connector.delivery.topic_facts import TopicSpec, topic_partitions
+from connector.delivery.topics import ensure_topics
 from connector.delivery.transactional_producer import TransactionalProducer
 from connector.errors import TransactionAborted
 from connector.formats.encoder import Encoder

@@ -11,7 +11,7 @@ import pytest
 
 from connector.changes import Batch, UncutBatches
 from connector.delivery.records import record_size
-from connector.delivery.topics import TopicFacts
+from connector.delivery.topic_facts import TopicFacts
 from connector.errors import PoisonRow, RetriableDeliveryError
 from connector.formats.encoder import Encoder
 from connector.native import BlockEncoder, Kernel, RecordBlock

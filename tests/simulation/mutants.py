@@ -27,7 +27,7 @@ from tests.simulation.stream_mutants import STREAMS
 TRANSACTION = "connector/delivery/transaction.py"
 PRODUCER = "connector/delivery/producer.py"
 TRANSACTIONAL = "connector/delivery/transactional_producer.py"
-TOPICS = "connector/delivery/topics.py"
+TOPIC_CREATION = "connector/delivery/topic_creation.py"
 RESTORE = "connector/delivery/restore.py"
 HANGING = "connector/delivery/hanging_transactions.py"
 FOLLOW = "connector/delivery/follow.py"
@@ -135,7 +135,7 @@ DELIVERY = [
     ),
     Mutant(
         "nobody writes to new partitions before those who lead them know it",
-        TOPICS,
+        TOPIC_CREATION,
         "            end_offsets(admin, places, seconds=LED_SECONDS)\n",
         "",
         scenarios.new_partitions_are_waited_for,

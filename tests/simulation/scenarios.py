@@ -20,7 +20,9 @@ from connector.delivery.follow import Follower
 from connector.delivery.records import compact_json, encode_offsets_key
 from connector.delivery.restore import restore
 from connector.delivery.standing import PATIENCE_SECONDS
-from connector.delivery.topics import LED_SECONDS, TopicSpec, ensure_topics
+from connector.delivery.topic_creation import LED_SECONDS
+from connector.delivery.topic_facts import TopicSpec
+from connector.delivery.topics import ensure_topics
 from connector.delivery.transactional_producer import TransactionalProducer
 from connector.errors import CdcError, DeliveryError, TransactionAborted
 from connector.offsets_entry import OffsetsEntry

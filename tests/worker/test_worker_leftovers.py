@@ -15,7 +15,7 @@ import pytest
 
 from connector.aside import aside
 from connector.config import RegistryConfig
-from connector.delivery import KafkaClients, LastingTopic, lasting_topic, topics
+from connector.delivery import KafkaClients, LastingTopic, lasting_topic, listing
 from connector.delivery.bounded import bounded
 from connector.errors import FatalDeliveryError, RetriableDeliveryError
 from connector.registry import patient
@@ -90,7 +90,7 @@ def test_a_question_to_a_registry_that_failed_keeps_nothing(monkeypatch: pytest.
 def test_who_writes_the_status_while_kafka_is_away_has_one_client_that_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status_topic, "PUBLISH_SECONDS", 0.0)
     monkeypatch.setattr(status_topic, "LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(topics, "CALL_SECONDS", 0.01)
+    monkeypatch.setattr(listing, "CALL_SECONDS", 0.01)
     configuration = loaded(worker={"bootstrap.servers": NOBODY})
     clients = KafkaClients({"bootstrap.servers": NOBODY, "log_level": 0})
     looked = 0

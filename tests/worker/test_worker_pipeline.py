@@ -10,7 +10,7 @@ import pytest
 
 from connector.changes import Batch
 from connector.delivery.records import record_size
-from connector.delivery.topics import TopicFacts
+from connector.delivery.topic_facts import TopicFacts
 from connector.errors import PoisonRow, RetriableDeliveryError
 from connector.formats.encoder import Encoder
 from connector.worker.pipeline import RECORDS_AT_ONCE, Pipeline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from connector.delivery.topics import TopicFacts
+from connector.delivery.topic_facts import TopicFacts
 from connector.errors import ConfigurationError
 from connector.formats.encoder import Encoder
 from connector.worker.pipeline import Pipeline

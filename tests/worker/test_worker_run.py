@@ -378,7 +378,8 @@ def test_an_offsets_topic_that_is_not_compacted_is_refused(
     service: Make, session: Session, unique: Unique, make_table: MakeTable, kafka: EmbeddedKafka
 ) -> None:
     from connector.delivery.clients import KafkaClients
-    from connector.delivery.topics import TopicSpec, ensure_topics
+    from connector.delivery.topic_facts import TopicSpec
+    from connector.delivery.topics import ensure_topics
 
     table = make_table(tablets=True)
     plain = unique("plain")

@@ -1,0 +1,182 @@
+"""What topics are, beside what they must be.
+
+In: a client, the names of topics. Out: how many partitions each has, and those of its settings that matter here; what
+is not as a `TopicSpec` asks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, ResourceType
+
+from connector.delivery.failures import FORBIDDEN, translated
+from connector.delivery.listing import listed
+from connector.errors import FatalDeliveryError, Problem, RetriableDeliveryError
+
+TIMESTAMPS = "message.timestamp.type"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """One topic that the connector needs. ``partitions`` and ``replication`` of -1 leave it to the broker.
+
+    ``replication`` None: nobody has said it, and what stands there is nowhere else (`connector/delivery/replicas.py`).
+    ``compacted`` None means "either".
+    """
+
+    name: str
+    partitions: int = -1
+    replication: int | None = -1
+    config: Mapping[str, str] = field(default_factory=dict)
+    compacted: bool | None = None
+    least_partitions: int = 1
+    property: str = "topic.prefix"
+    create: bool = True
+    #: Whether nothing at all works without it; otherwise some table's records wait, and others go on.
+    essential: bool = True
+    #: Of its records each one counts, not only the last one of a key.
+    keeps_all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What an existing topic is; ``compacted`` None: we may not see it. ``deletes``: what is old, or too much."""
+
+    name: str
+    partitions: int
+    compacted: bool | None
+    max_message_bytes: int
+    least_replicas: int = 1
+    #: Whether brokers say when a record was written, not who wrote it.
+    stamped: bool = False
+    deletes: bool = False
+
+
+_RETENTION = ("retention.ms", "retention.bytes")
+
+CALL_SECONDS = 15.0
+
+VISIBLE_SECONDS = 15.0
+
+PAUSE_SECONDS = 0.1
+
+
+def topic_partitions(admin: AdminClient) -> dict[str, int]:
+    """Number of partitions of every topic that we may see."""
+    return partition_counts(listed(admin))
+
+
+def partition_counts(there: ClusterMetadata) -> dict[str, int]:
+    return {name: len(topic.partitions) for name, topic in there.topics.items() if topic.error is None}
+
+
+def partitions_of(admin: AdminClient, name: str) -> int | None:
+    """How many one topic has; None: there is none. Of one that we may not see nobody tells whether it is there."""
+    there = topic_partitions(admin).get(name)
+    if there is not None:
+        return there
+    try:
+        # Not by its metadata: brokers create a topic that somebody asks for so (`auto.create.topics.enable`).
+        described = admin.describe_topics(TopicCollection([name]), request_timeout=CALL_SECONDS)
+        return len(described[name].result(CALL_SECONDS).partitions)
+    except KafkaException as caught:
+        error: KafkaError = caught.args[0]
+        if error.code() in FORBIDDEN:
+            text = f"we have no right to see topic {name}, if there is one: grant DESCRIBE on it"
+            raise FatalDeliveryError(text) from None
+        if error.code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION):
+            raise translated(error, f"describing topic {name}") from None
+    except TimeoutError:
+        raise RetriableDeliveryError(f"describing topic {name}: no answer in time") from None
+    return None
+
+
+def facts_of(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str, TopicFacts]:
+    facts: dict[str, TopicFacts] = {}
+    deadline = time.monotonic() + VISIBLE_SECONDS
+    while True:
+        facts |= known_facts(admin, {name: count for name, count in partitions.items() if name not in facts})
+        unknown = sorted(partitions.keys() - facts.keys())
+        if not unknown:
+            return facts
+        # Of a new topic one broker may tell while another has not heard of it.
+        if time.monotonic() >= deadline:
+            raise RetriableDeliveryError(f"topics {', '.join(unknown)} are not known to every broker yet")
+        time.sleep(PAUSE_SECONDS)
+
+
+def known_facts(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str, TopicFacts]:
+    """Of those topics that the broker which happens to be asked knows."""
+    if not partitions:
+        return {}
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in partitions]
+    # The futures are kept in one dict until all have answered: dropping one makes its result() wait for ever.
+    futures = admin.describe_configs(resources, request_timeout=CALL_SECONDS)
+    facts = {}
+    for resource, future in futures.items():
+        try:
+            described = future.result(timeout=2 * CALL_SECONDS)
+        except KafkaException as caught:
+            error: KafkaError = caught.args[0]
+            if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                continue
+            if error.code() not in FORBIDDEN:
+                # Nothing is known of the topic then: a broker that goes away just now must not look like a wrong topic.
+                raise translated(error, f"describing topic {resource.name}") from None
+            described = {}
+        except TimeoutError:
+            raise RetriableDeliveryError(f"describing topic {resource.name}: no answer in time") from None
+        policy = described["cleanup.policy"].value or "" if "cleanup.policy" in described else None
+        kept = [described[name].value for name in _RETENTION if name in described]
+        limit = described["max.message.bytes"].value if "max.message.bytes" in described else None
+        times = described[TIMESTAMPS].value if TIMESTAMPS in described else None
+        least = described["min.insync.replicas"].value if "min.insync.replicas" in described else None
+        facts[resource.name] = TopicFacts(
+            resource.name,
+            partitions[resource.name],
+            # What we have no right to see is not held against the topic.
+            compacted=None if policy is None else "compact" in policy,
+            max_message_bytes=int(limit) if limit else 1_048_588,
+            least_replicas=int(least) if least else 1,
+            stamped=times == "LogAppendTime",
+            deletes="delete" in (policy or "") and any(most != "-1" for most in kept),
+        )
+    return facts
+
+
+def mismatches(spec: TopicSpec, facts: TopicFacts) -> list[Problem]:
+    problems = []
+    if spec.compacted is True and facts.compacted is False:
+        problems.append(
+            Problem(
+                property=spec.property,
+                value=spec.name,
+                problem="the topic exists but is not compacted",
+                suggestion="set cleanup.policy=compact on it",
+            )
+        )
+    if spec.compacted is True and facts.compacted and facts.deletes:
+        problems.append(
+            Problem(
+                property=spec.property,
+                value=spec.name,
+                problem="the topic is compacted, and its records are deleted all the same, after some time or where "
+                "they are many: what it is to keep would be lost",
+                suggestion="set cleanup.policy=compact on it: kafka-configs.sh --alter --entity-type topics "
+                f"--entity-name {spec.name} --add-config cleanup.policy=compact",
+            )
+        )
+    if facts.partitions < spec.least_partitions:
+        problems.append(
+            Problem(
+                property=spec.property,
+                value=spec.name,
+                problem=f"the topic has {facts.partitions} partitions, {spec.least_partitions} are needed",
+                suggestion="choose another topic or add partitions",
+            )
+        )
+    return problems
