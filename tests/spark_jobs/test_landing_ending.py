@@ -16,7 +16,7 @@ from pyspark import SparkContext
 from spark_jobs.config.settings import load_settings
 from spark_jobs.ending import Ending
 from spark_jobs.land import _beside, _failed, _Landing, _watch, land
-from spark_jobs.session import _leaving_nothing
+from spark_jobs.session.jvm_start import leaving_nothing
 from spark_jobs.stream import Progress, TableStream
 from tests.servers.patience import patience, until
 
@@ -135,7 +135,7 @@ def test_a_session_that_somebody_else_has_made_is_not_ended(spark: subprocess.Po
 def test_who_is_interrupted_while_spark_starts_leaves_no_jvm_behind() -> None:
     """It has no context yet, and would wait for connections for ever. What ran before is none of this."""
     with subprocess.Popen(["sleep", "600"]) as other:
-        with pytest.raises(KeyboardInterrupt), _leaving_nothing():
+        with pytest.raises(KeyboardInterrupt), leaving_nothing():
             started = subprocess.Popen(["sleep", "600"])
             raise KeyboardInterrupt
         assert started.wait(60) == -signal.SIGKILL and other.poll() is None

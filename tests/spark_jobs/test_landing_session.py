@@ -71,7 +71,7 @@ def test_spark_is_started_in_a_java_that_it_runs_on(
     def started(settings: object) -> None:
         raise OSError(f"in {os.environ['JAVA_HOME']}")
 
-    monkeypatch.setattr("spark_jobs.session._start_jvm", started)
+    monkeypatch.setattr("spark_jobs.session.start.start_jvm", started)
     with pytest.raises(LandingError, match="Spark did not start: in ") as caught:
         start_session({"warehouse": str(tmp_path), "spark.jars": "", "spark.master": "local[1]"})
     assert f"in {named}" not in str(caught.value)

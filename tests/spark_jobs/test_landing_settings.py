@@ -16,7 +16,8 @@ import pytest
 from connector.errors import ConfigurationError
 from spark_jobs.config.properties import PROPERTIES
 from spark_jobs.config.settings import BESIDE, load_settings
-from spark_jobs.session import _quiet, session_settings
+from spark_jobs.session import session_settings
+from spark_jobs.session.jvm_start import quiet_start
 from spark_jobs.stream.progress import Progress
 from tests.house import ROOT
 from tests.servers.patience import until
@@ -195,10 +196,10 @@ def test_a_session_has_a_task_per_core_of_one_machine_and_more_on_a_cluster() ->
 
 def test_what_a_jvm_writes_to_stdout_is_not_among_a_commands_results(capfd: pytest.CaptureFixture[str]) -> None:
     noise = [sys.executable, "-c", "print('Deleted 0 files')"]
-    with _quiet(True) as said:
+    with quiet_start(True) as said:
         subprocess.run(noise, check=True)
         assert said() == "Deleted 0 files"
-    with _quiet(False):
+    with quiet_start(False):
         subprocess.run(noise, check=True)
     # A thread takes it to stderr.
     seen: list[str] = []
