@@ -23,6 +23,7 @@ translate foreign errors into these at their border.
     │   ├── ForeignGroup            another consumer group runs this connector, or another offsets topic is used
     │   └── FatalDeliveryError      e.g. authorisation failed, message too large
     │       ├── RightMissing            to the consumer group, or to transactional ids: until somebody grants it
+    │       ├── TransactionsTooLong     our transactions may last longer than brokers allow
     │       ├── ClockSetBack            what this process commits would look older than what it has committed
     │       ├── ClockIsWrong            Kafka takes nothing of this machine, whose clock is hours away from others'
     │       ├── Stranded                a client reaches nobody any more, where a new one reaches somebody
@@ -158,6 +159,10 @@ class FatalDeliveryError(DeliveryError):
 
 class RightMissing(FatalDeliveryError):
     """Kafka refuses us a right, until somebody grants it."""
+
+
+class TransactionsTooLong(FatalDeliveryError):
+    """``transaction.timeout.ms`` is more than the brokers' ``transaction.max.timeout.ms``."""
 
 
 class ClockSetBack(FatalDeliveryError):

@@ -36,7 +36,7 @@ from connector.delivery.records import (
 )
 from connector.delivery.release import broker_release, cluster_id
 from connector.delivery.restore import end_left_open, present_members, read_committed, restore
-from connector.delivery.rights import TOO_LONG, group_refusal, transaction_refusal
+from connector.delivery.rights import group_refusal, transaction_refusal
 from connector.delivery.slot_reader import RestoredSlot
 from connector.delivery.small_topic import SmallTopic
 from connector.delivery.standing import Standing
@@ -53,7 +53,6 @@ __all__ = [
     "READ_COMMITTED",
     "READ_UNCOMMITTED",
     "RECORD_ERRORS",
-    "TOO_LONG",
     "TOPIC_ERRORS",
     "CheckedTopics",
     "DeadLetter",

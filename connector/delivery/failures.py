@@ -16,6 +16,7 @@ from connector.errors import (
     RetriableDeliveryError,
     RightMissing,
     TransactionAborted,
+    TransactionsTooLong,
     UnknownOutcome,
 )
 
@@ -168,10 +169,16 @@ def is_transient(error: KafkaError) -> bool:
     return error.retriable() or error.code() in UNREACHABLE or error.code() in LEADER_CHANGES
 
 
+def _fatal(code: int) -> type[FatalDeliveryError]:
+    if code == KafkaError.INVALID_TRANSACTION_TIMEOUT:
+        return TransactionsTooLong
+    return RightMissing if code in _RIGHTS else FatalDeliveryError
+
+
 def translated(error: KafkaError, doing: str) -> DeliveryError:
     """The exception for ``error``; ``doing`` says in two or three words what failed."""
     text = f"{doing}: {with_right(error)}"
-    fatal = RightMissing if error.code() in _RIGHTS else FatalDeliveryError
+    fatal = _fatal(error.code())
     if error.code() in FENCED:
         return ProducerFenced(text)
     if error.code() == KafkaError._FATAL:

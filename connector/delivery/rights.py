@@ -19,9 +19,6 @@ from connector.errors import DeliveryError, FatalDeliveryError
 # A right is looked at before anything else. Who needs longer than that has none to tell of, or is away.
 ANSWER_SECONDS = 5.0
 
-#: In a refusal of transactions that may last for longer than brokers allow.
-TOO_LONG = "INVALID_TRANSACTION_TIMEOUT"
-
 
 def group_refusal(clients: KafkaClients, group: str) -> str | None:
     """Why we may not be a member of it. Who does not answer refuses nothing."""
@@ -42,14 +39,14 @@ def group_refusal(clients: KafkaClients, group: str) -> str | None:
     return f"consumer group {group}: it may be described, not joined; grant READ on it"
 
 
-def transaction_refusal(clients: KafkaClients, transactional_id: str, timeout_ms: int) -> str | None:
-    """Why we may have no transactions under an id, or none that may last so long. As of a group; nor does whoever asks
-    for the same id in this moment refuse it."""
+def transaction_refusal(clients: KafkaClients, transactional_id: str, timeout_ms: int) -> FatalDeliveryError | None:
+    """Why we may have no transactions under an id, or none that may last so long (`TransactionsTooLong`). As of a
+    group; nor does whoever asks for the same id in this moment refuse it."""
     producer = TransactionalProducer(clients, transactional_id, timeout_ms)
     try:
         producer.start(time.monotonic() + ANSWER_SECONDS)
     except FatalDeliveryError as error:
-        return str(error)
+        return error
     except DeliveryError:
         pass
     finally:

@@ -21,7 +21,7 @@ from connector.delivery import KafkaClients, Membership, OutgoingRecord, Transac
 from connector.delivery.topic_facts import TopicFacts, TopicSpec, partitions_of, topic_partitions
 from connector.delivery.topics import check_topics, ensure_topics, look_at_topic
 from connector.errors import ConfigurationError, FatalDeliveryError, TransactionAborted
-from connector.worker.checks import lacking_rights
+from connector.worker.kafka_checks import lacking_rights
 from embedded import ports
 from embedded.kafka import EmbeddedKafka, Member
 from tests.config.files import loaded
@@ -174,7 +174,7 @@ def what_is_refused_beside_topics(admin: AdminClient, login: dict[str, str]) -> 
     until(lambda: refused_meanwhile.owned, what="the slots", step=lambda: refused_meanwhile.poll(0.1))
     refused_meanwhile.close()
     refused = transaction_refusal(KafkaClients(login), "id", 86_400_000)
-    assert refused is not None and "INVALID_TRANSACTION_TIMEOUT" in refused
+    assert refused is not None and "INVALID_TRANSACTION_TIMEOUT" in str(refused)
     (too_long,) = lacking_rights(
         loaded({"name": "shop"}, {**java, "group.id": "ours", "transaction.timeout.ms": "86400000"})
     )

@@ -18,7 +18,8 @@ from connector.source.failures import translated
 from connector.source.log_reader import LogTable
 from connector.table_name import TableName
 from connector.values import native
-from connector.worker import checks, objections, process, starting
+from connector.worker import checks, objections, process, source_checks, starting
+from connector.worker.findings import ADDRESSES, KAFKA, Findings
 from connector.worker.lost_positions import lost_positions
 from connector.worker.messages import Message, WaitingMessage
 from connector.worker.slots import Noted
@@ -44,7 +45,7 @@ def silence(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 
 def test_who_is_silent_is_named_beside_who_refuses(monkeypatch: pytest.MonkeyPatch, silence: threading.Event) -> None:
-    monkeypatch.setattr(checks, "_check_kafka", lambda *_: silence.wait())
+    monkeypatch.setattr(checks, "check_kafka", lambda *_: silence.wait())
     source, kafka = "127.0.0.1:1", "127.0.0.1:2"
     configuration = loaded({"scylla.cluster.ip.addresses": source}, {"bootstrap.servers": kafka})
     shown, stop = Shown(), threading.Event()
@@ -83,13 +84,13 @@ def test_a_table_that_is_missing_and_was_read_before_fails_alone_beside_others(
 ) -> None:
     gone = {table: Problem(objections.TABLES, f"table {table} does not exist") for table in missing}
     wrong = [Problem(objections.TABLES, f"table {table} does not have CDC enabled") for table in others]
-    monkeypatch.setattr(checks, "_checked", lambda *_: checks.Findings(missing=gone, problems=wrong))
+    monkeypatch.setattr(checks, "_checked", lambda *_: Findings(missing=gone, problems=wrong))
     noted = None if read is None else Noted(25, frozenset(read))
     for way in ("slots_by_marks", "marks_now"):
         monkeypatch.setattr(checks, way, lambda *_: noted)
     found = checks.wait_until_checked(loaded(ALL), threading.Event(), Shown())
     assert [problem.problem.split()[1] for problem in found] == [*map(str, refused)]
-    monkeypatch.setattr(checks, "check", lambda *_: checks.Findings(missing=gone, problems=wrong))
+    monkeypatch.setattr(checks, "check", lambda *_: Findings(missing=gone, problems=wrong))
     assert len(checks.live_problems(loaded(ALL))) == len(gone) + len(wrong), "validate says all"
 
 
@@ -107,8 +108,8 @@ def test_a_table_whose_cdc_was_switched_off_keeps_no_other_from_its_start(
         )
         for table, enabled in ((A, False), (B, True))
     )
-    monkeypatch.setattr(checks, "_check_scylla", lambda *_: [off, on])
-    monkeypatch.setattr(checks, "_check_kafka", lambda *_: None)
+    monkeypatch.setattr(source_checks, "_check_scylla", lambda *_: [off, on])
+    monkeypatch.setattr(checks, "check_kafka", lambda *_: None)
     monkeypatch.setattr(checks, "marks_now", lambda *_: Noted(25, frozenset({A} if read else {B})))
     found = checks.wait_until_checked(loaded({"scylla.table.names": "ks.a,ks.b"}), threading.Event(), Shown())
     assert [problem.problem for problem in found] == ([] if read else ["table ks.a does not have CDC enabled"])
@@ -138,8 +139,8 @@ def test_what_mends_a_table_leaves_it_its_other_options(options: CdcOptions, how
 def test_whether_a_missing_table_was_read_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = {B: Problem(objections.TABLES, "it does not exist")}
     answers = [
-        checks.Findings(missing=gone, unreachable=[Problem(checks.KAFKA, "unable to reach Kafka")]),
-        checks.Findings(missing=gone),
+        Findings(missing=gone, unreachable=[Problem(KAFKA, "unable to reach Kafka")]),
+        Findings(missing=gone),
     ]
     monkeypatch.setattr(checks, "FIRST_PAUSE", 0.0)
     monkeypatch.setattr(checks, "_checked", lambda *_: answers.pop(0))
@@ -159,11 +160,11 @@ def test_a_start_whose_login_is_refused_looks_at_what_it_logs_in_with_again(monk
         found = given[-1]
         if configuration == wrong:
             found.refused = len(asked) > 1
-            found.unreachable.append(Problem(checks.KAFKA, "unable to reach Kafka"))
+            found.unreachable.append(Problem(KAFKA, "unable to reach Kafka"))
 
     monkeypatch.setattr(checks, "FIRST_PAUSE", 0.0)
-    monkeypatch.setattr(checks, "_check_kafka", kafka)
-    monkeypatch.setattr(checks, "_check_scylla", lambda *_: [])
+    monkeypatch.setattr(checks, "check_kafka", kafka)
+    monkeypatch.setattr(source_checks, "_check_scylla", lambda *_: [])
     assert checks.wait_until_checked(wrong, threading.Event(), Shown(), [], lambda before: right) == []
     assert asked == [wrong, wrong, right], "a broker that is away is no reason to"
 
@@ -180,7 +181,7 @@ def test_that_kafka_does_not_tell_is_no_word_that_a_table_was_never_read(monkeyp
 
     gone = {B: Problem(objections.TABLES, "it does not exist")}
     monkeypatch.setattr(checks, "FIRST_PAUSE", 0.0)
-    monkeypatch.setattr(checks, "_checked", lambda *_: checks.Findings(missing=gone))
+    monkeypatch.setattr(checks, "_checked", lambda *_: Findings(missing=gone))
     monkeypatch.setattr(checks, "marks_now", marks_now)
     shown = Shown()
     assert checks.wait_until_checked(loaded(ALL), threading.Event(), shown) == []
@@ -191,12 +192,12 @@ def test_validate_gives_up_a_kafka_that_never_comes_to_an_end_and_says_for_whom_
     monkeypatch: pytest.MonkeyPatch, silence: threading.Event, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As one that answers byte by byte: each of librdkafka's limits counts for one of its questions."""
-    monkeypatch.setattr(checks, "_check_kafka", lambda *_: silence.wait())
+    monkeypatch.setattr(checks, "check_kafka", lambda *_: silence.wait())
     monkeypatch.setattr(checks, "KAFKA_SECONDS", 1.0)
     configuration = loaded({"scylla.cluster.ip.addresses": "127.0.0.1:1"}, {"bootstrap.servers": "127.0.0.1:2"})
     with caplog.at_level("INFO", "connector.worker.checks"):
         found = {problem.property: problem for problem in checks.live_problems(configuration)}
-    assert found[checks.ADDRESSES].problem.startswith("unable to connect to the ScyllaDB cluster: connecting to")
+    assert found[ADDRESSES].problem.startswith("unable to connect to the ScyllaDB cluster: connecting to")
     words = "unable to reach Kafka: Kafka at 127.0.0.1:2: not all was answered in 1 s"
     assert (found["bootstrap.servers"].problem, found["bootstrap.servers"].value) == (words, "127.0.0.1:2")
     assert [text for text in caplog.messages if "Kafka at 127.0.0.1:2: no answer yet" in text]
@@ -222,10 +223,10 @@ def test_records_without_values_are_told() -> None:
     log = LogTable("ks", "a_scylla_cdc_log")
     options = CdcOptions(preimage="full", postimage=True, delta="keys")
     table = DescribedTable(TableDescription("ks", "a", "1", (), cdc=options), True, log, ())
-    (said,) = checks._untold(loaded(), [table])
+    (said,) = source_checks._untold(loaded(), [table])
     assert "records have no values: ALTER TABLE ks.a WITH cdc = {'enabled': true, 'preimage': 'full', 'post" in said
     advanced = {"cdc.output.format": "advanced", "cdc.include.before": "full", "cdc.include.after": "full"}
-    assert not checks._untold(loaded(advanced), [table])
+    assert not source_checks._untold(loaded(advanced), [table])
 
 
 class Denying(Connection):
@@ -245,7 +246,7 @@ def test_rows_that_a_snapshot_may_not_read_are_told(mode: str, told: bool) -> No
         for name in "ab"
     ]
     asked = Denying(ConnectionSettings((("db", 9042),)))
-    warnings = checks._refused_rows(loaded(ALL | {"snapshot.mode": mode}), asked, tables)
+    warnings = source_checks._refused_rows(loaded(ALL | {"snapshot.mode": mode}), asked, tables)
     told_words = (
         f"ks.b has no rows for snapshot.mode={mode}, which reads the table itself: User ann has no SELECT permission"
     )
@@ -272,10 +273,10 @@ def test_many_tables_are_checked_by_what_their_keyspace_says(
     for name in names[:9]:
         life = " AND default_time_to_live = 9" if name == names[3] else ""
         scylla.execute(f"CREATE TABLE {name} (id int PRIMARY KEY) WITH cdc = {{'enabled': {name != names[8]}}}{life}")
-    monkeypatch.setattr(checks, "Connection", Counting)
+    monkeypatch.setattr(source_checks, "Connection", Counting)
     Counting.asked = []
-    found = checks.Findings()
-    checks._check_source(loaded({**scylla.properties(), "scylla.table.names": ",".join(names)}), found)
+    found = Findings()
+    source_checks.check_source(loaded({**scylla.properties(), "scylla.table.names": ",".join(names)}), found)
     assert [problem.value for problem in found.missing.values()] == names[8:]
     assert [warning.partition(" has ")[0] for warning in found.warnings] == [names[3]]
     about_tables = [text for text in Counting.asked if "system_schema" in text]
@@ -290,12 +291,12 @@ def test_what_is_advised_is_cql_that_works(scylla: Scylla, unique: Callable[[str
     scylla.execute(f'CREATE TABLE "{keyspace}"."Order" (id int PRIMARY KEY) WITH cdc = {{\'enabled\': true}}')
     images = {"cdc.output.format": "advanced", "cdc.include.before": "full"}
     given = loaded({**scylla.properties(), **images, "scylla.table.names": f"{keyspace}.Order"})
-    found = checks.Findings()
-    checks._check_source(given, found)
+    found = Findings()
+    source_checks.check_source(given, found)
     (problem,) = found.problems
     assert problem.suggestion
     scylla.execute(problem.suggestion)
-    checks._check_source(given, after := checks.Findings())
+    source_checks.check_source(given, after := Findings())
     assert not after.problems and not after.missing
 
 
@@ -307,8 +308,8 @@ class Exhausted(Connection):
 
 
 def test_what_ails_this_process_is_no_problem_of_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "Connection", Exhausted)
-    checks._check_source(loaded(), found := checks.Findings())
+    monkeypatch.setattr(source_checks, "Connection", Exhausted)
+    source_checks.check_source(loaded(), found := Findings())
     assert not found.problems and "can't start new thread" in found.unreachable[0].problem
 
 
