@@ -18,15 +18,19 @@ _PURE = {"connector.config", "connector.values"}
 LANDING: dict[str, set[str]] = {
     "spark_jobs.jvm": set(),
     "spark_jobs.java_objects": set(),
+    "spark_jobs.named_frames": set(),
     "spark_jobs.model": _PURE,
     "spark_jobs.functions": {"spark_jobs.model", *_PURE},
     "spark_jobs.fold": {"spark_jobs.model", *_PURE},
-    "spark_jobs.decode": {"spark_jobs.model", "spark_jobs.functions", "smt", "connector.registry", *_PURE},
-    "spark_jobs.sinks": {"spark_jobs.model", "spark_jobs.java_objects"},
+    "spark_jobs.decode": {
+        *("spark_jobs.model", "spark_jobs.functions", "spark_jobs.named_frames"),
+        *("smt", "connector.registry", *_PURE),
+    },
+    "spark_jobs.sinks": {"spark_jobs.model", "spark_jobs.java_objects", "spark_jobs.named_frames"},
     "spark_jobs.config": {"spark_jobs.model", "spark_jobs.sinks", *_PURE},
     "spark_jobs.tables": {
-        *("spark_jobs.java_objects", "spark_jobs.model", "spark_jobs.fold", "spark_jobs.sinks", "spark_jobs.config"),
-        *_PURE,
+        *("spark_jobs.java_objects", "spark_jobs.named_frames", "spark_jobs.model", "spark_jobs.fold"),
+        *("spark_jobs.sinks", "spark_jobs.config", *_PURE),
     },
     "spark_jobs.session": {
         "connector.config",

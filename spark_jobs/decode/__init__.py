@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from spark_jobs.decode.avro_records import PATIENCE_S, Registry, knows_any
 from spark_jobs.decode.record_versions import CELL_TTLS, MADE_BY
-from spark_jobs.decode.records import decoded_avro, decoded_json, made_identity, not_fitting, over_frame, shown_as
+from spark_jobs.decode.records import decoded_avro, decoded_json, made_identity, not_fitting, shown_as
 
 __all__ = [
     "CELL_TTLS",
@@ -19,6 +19,5 @@ __all__ = [
     "knows_any",
     "made_identity",
     "not_fitting",
-    "over_frame",
     "shown_as",
 ]

@@ -43,6 +43,7 @@ from spark_jobs.model import (
     struct_of,
     text_value,
 )
+from spark_jobs.named_frames import over_frame
 
 _RAW = "topic, partition, offset, kafka_ms, raw_key, raw_value, made_by, cell_ttls"
 BATCH = "scylla_cdc_batch"
@@ -154,16 +155,6 @@ def _changes(
         # What cannot be read of an older table of this name is nobody's loss.
         where = f" WHERE reason IS NULL OR kafka_ms >= {created}L"
     return over_frame(source, BATCH, f"SELECT {', '.join(columns)} FROM ({typed}) AS typed{where}")
-
-
-def over_frame(frame: DataFrame, name: str, text: str) -> DataFrame:
-    """SQL over a frame. The name lives only while the text is analysed, in a session of the caller's own."""
-    session = frame.sparkSession
-    frame.createOrReplaceTempView(name)
-    try:
-        return session.sql(text)
-    finally:
-        session.catalog.dropTempView(name)
 
 
 def _final(layout: Layout, segment: int) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from connector.values import CqlType
-from spark_jobs.decode import not_fitting, over_frame
+from spark_jobs.decode import not_fitting
 from spark_jobs.model import (
     DEAD,
     ROW,
@@ -25,6 +25,7 @@ from spark_jobs.model import (
     struct_of,
     ttl_of,
 )
+from spark_jobs.named_frames import over_frame
 from spark_jobs.source import ReadPlan, end_name, source_keys
 
 LOWEST = -(2**63) + 1

@@ -18,6 +18,7 @@ from spark_jobs.sinks.delta_files import (
     extent,
     forget_commits,
     give_properties,
+    is_conflict,
     is_table,
     partitioned_by,
     property_list,
@@ -90,12 +91,12 @@ class DeltaSink:
         missing = [f"{quoted(name)} {kind}" for name, kind in columns.items() if name not in present]
         if missing:
             added = f"ALTER TABLE {relation} ADD COLUMNS ({', '.join(missing)})"
-            retried(lambda: self.session.sql(added), _is_conflict)
+            retried(lambda: self.session.sql(added), is_conflict)
         wanted = {**_PROPERTIES, **({_INDEXED: named} if named else {})}
-        retried(lambda: give_properties(self.session, self.path(table), wanted), _is_conflict)
+        retried(lambda: give_properties(self.session, self.path(table), wanted), is_conflict)
 
     def append(self, table: str, frame: DataFrame) -> None:
-        retried(lambda: frame.write.format("delta").mode("append").save(self.path(table)), _is_conflict)
+        retried(lambda: frame.write.format("delta").mode("append").save(self.path(table)), is_conflict)
         self._appends[table] += 1
         if self._appends[table] % _FORGET_EVERY == 0:
             self._forget(table)
@@ -114,19 +115,19 @@ class DeltaSink:
         try:
             writer.save(self.path(table))
         except Exception as error:
-            if _is_conflict(error):
+            if is_conflict(error):
                 raise LostRaceError(f"{table}: {str(error).splitlines()[0]}") from error
             raise
 
     def delete(self, table: str, condition: str) -> None:
-        retried(lambda: self.session.sql(f"DELETE FROM {self.relation(table)} WHERE {condition}"), _is_conflict)
+        retried(lambda: self.session.sql(f"DELETE FROM {self.relation(table)} WHERE {condition}"), is_conflict)
 
     def compact(self, table: str, after: int | None = None, through: int | None = None) -> int | None:
         parts, more = portion(self._sized(table), after, through)
         if parts:
             part = quoted(partitioned_by(self.session, self.path(table)))
             text = f"OPTIMIZE {self.relation(table)} WHERE {part} BETWEEN {parts[0]} AND {parts[-1]}"
-            retried(lambda: self.session.sql(text), _is_conflict)
+            retried(lambda: self.session.sql(text), is_conflict)
         return parts[-1] if more else None
 
     def vacuum(self, table: str, older_than_ms: int) -> None:
@@ -158,13 +159,6 @@ class DeltaSink:
 
     def files(self, table: str) -> tuple[int, int]:
         return extent(self.session, self.path(table))
-
-
-def _is_conflict(error: Exception) -> bool:
-    text = str(error)
-    return any(
-        mark in text for mark in ("DELTA_CONCURRENT", "ConcurrentAppend", "ConcurrentModification", "MetadataChanged")
-    )
 
 
 FORMAT = TableFormat(

@@ -22,6 +22,14 @@ _FILES = ('{"add":', '{"remove":')
 _COMMITTED = re.compile(r"[0-9]{20}\.(json|checkpoint)")
 
 
+def is_conflict(error: Exception) -> bool:
+    """Whether nothing was committed because another writer was first."""
+    text = str(error)
+    return any(
+        mark in text for mark in ("DELTA_CONCURRENT", "ConcurrentAppend", "ConcurrentModification", "MetadataChanged")
+    )
+
+
 def is_table(session: SparkSession, folder: str) -> bool:
     """Whether anything was committed there: a job that is killed before leaves a log's folder without a commit."""
     log = hadoop_path(session, f"{folder}/_delta_log")

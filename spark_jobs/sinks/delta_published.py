@@ -18,11 +18,13 @@ from pyspark.sql.types import StructType
 from connector.errors import LandingError
 from spark_jobs.java_objects import resolved
 from spark_jobs.model import literal, quoted
+from spark_jobs.named_frames import named
 from spark_jobs.sinks.delta_files import (
     Commit,
     data_files,
     extent,
     give_properties,
+    is_conflict,
     is_table,
     last_transaction,
     newest_commits,
@@ -199,12 +201,11 @@ class DeltaPublisher:
         }
         for name, value in settings.items():
             self.session.conf.set(name, value)
-        frame.createOrReplaceTempView("scylla_cdc_published")
-        text = merge_text(self.relation(table), "scylla_cdc_published", on, columns, gone)
         try:
-            merged = retried(lambda: self.session.sql(text), _is_conflict)
+            with named(frame, "published") as source:
+                text = merge_text(self.relation(table), source, on, columns, gone)
+                merged = retried(lambda: self.session.sql(text), is_conflict)
         finally:
-            self.session.catalog.dropTempView("scylla_cdc_published")
             for name in settings:
                 self.session.conf.unset(name)
         if not merged.take(1):
@@ -225,7 +226,7 @@ class DeltaPublisher:
         writer = frame.write.format("delta").mode(mode).options(**more)
         writer = writer.option("userMetadata", note_text(note)).option("txnAppId", NOTE)
         writer = writer.option("txnVersion", str(turn))
-        retried(lambda: writer.save(self.path(table)), _is_conflict)
+        retried(lambda: writer.save(self.path(table)), is_conflict)
         self._check_noted(table, note)
 
     def _check_noted(self, table: str, note: Mapping[str, Any]) -> None:
@@ -286,7 +287,7 @@ class DeltaPublisher:
         settings = {"minFileSize": files.size // 2, "maxFileSize": files.size, "maxDeletedRowsRatio": _MOST_DELETED}
         for name, value in settings.items():
             self.session.conf.set(f"{optimize}.{name}", str(value))
-        retried(lambda: self.session.sql(f"OPTIMIZE {self.relation(table)}{order}"), _is_conflict)
+        retried(lambda: self.session.sql(f"OPTIMIZE {self.relation(table)}{order}"), is_conflict)
 
     def _files(self, table: str) -> _Files:
         found = data_files(self.session, self.path(table)).selectExpr(
@@ -312,10 +313,6 @@ class DeltaPublisher:
 def _noted(commit: Commit) -> Mapping[str, Any] | None:
     said = commit.said()
     return None if said is None else noted_in(said)
-
-
-def _is_conflict(error: Exception) -> bool:
-    return "DELTA_CONCURRENT" in str(error)
 
 
 def _keeping(there: Mapping[str, str], retention_ms: int | None) -> dict[str, str]:

@@ -22,6 +22,7 @@ from pyspark.sql.types import ArrayType, ByteType, DataType, IntegerType, MapTyp
 from connector.errors import LandingError
 from spark_jobs.java_objects import java_class
 from spark_jobs.model import quoted
+from spark_jobs.named_frames import named
 from spark_jobs.sinks.columns import new_columns
 from spark_jobs.sinks.iceberg import OWN, IcebergSink, MovedError
 from spark_jobs.sinks.sink import (
@@ -37,7 +38,6 @@ from spark_jobs.sinks.sink import (
 )
 
 _SNAPSHOT_PROPERTY = f"spark.sql.iceberg.snapshot-property.{NOTE}"
-_SOURCE = "scylla_cdc_published"
 _FORMAT_VERSION, _LEAST_VERSION = "format-version", 2
 """Asked for as a property is, which it never becomes."""
 _PROPERTIES = {
@@ -207,16 +207,13 @@ class IcebergPublisher:
         note: Mapping[str, Any],
         turn: int,
     ) -> None:
-        frame.createOrReplaceTempView(_SOURCE)
-        try:
+        with named(frame, "published") as source:
             self._in_turn(
                 table,
                 with_seen(note, self._seen.get(table)),
                 turn,
-                lambda branch: self.session.sql(merge_text(branch, _SOURCE, on, columns, gone)),
+                lambda branch: self.session.sql(merge_text(branch, source, on, columns, gone)),
             )
-        finally:
-            self.session.catalog.dropTempView(_SOURCE)
 
     def overwrite(self, table: str, frame: DataFrame, note: Mapping[str, Any], turn: int) -> None:
         rows = frame.to(self.stored(frame.schema))

@@ -6,12 +6,12 @@ So it is where a table of the source was dropped and created again: hardly anyth
 
 from __future__ import annotations
 
-import uuid
 from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.model import Layout, quoted
+from spark_jobs.named_frames import named
 from spark_jobs.tables.checkpoints import checkpointed
 from spark_jobs.tables.shown_values import same
 
@@ -29,10 +29,8 @@ def others_instead(
         return None
     if not count:
         return rows
-    name = f"scylla_cdc_instead_{uuid.uuid4().hex}"
-    rows.createOrReplaceTempView(name)
-    stack.callback(session.catalog.dropTempView, name)
     types = {column.name: column.type for column in layout.definition.columns}
     equal = " AND ".join(same(types[each], f"o.{quoted(each)}", f"n.{quoted(each)}") for each in rows.columns)
-    kept = f"SELECT /*+ BROADCAST(n) */ 1 FROM {relation} AS o JOIN {name} AS n ON {equal} LIMIT 1"
-    return None if session.sql(kept).collect() else rows
+    with named(rows, "instead") as name:
+        kept = session.sql(f"SELECT /*+ BROADCAST(n) */ 1 FROM {relation} AS o JOIN {name} AS n ON {equal} LIMIT 1")
+    return None if kept.collect() else rows
