@@ -44,7 +44,7 @@ from connector.worker.slots import Noted, check_partitions, slots_in_force
 from connector.worker.status import Snapshots
 from connector.worker.status_topic import StatusTopic
 from connector.worker.told_streams import told_streams
-from connector.worker.wiring import build_worker
+from connector.worker.wiring import Prepared, build_worker
 from connector.worker.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -226,17 +226,19 @@ def _prepare(
         )
     )
     return build_worker(
-        configuration,
-        who,
-        connection=connection,
-        clients=clients,
-        tables=tables,
-        topics=topics,
-        unusable=unusable,
-        encoder=encoder,
-        noted=noted,
-        native=native,
-        start=start,
+        Prepared(
+            configuration=configuration,
+            who=who,
+            connection=connection,
+            clients=clients,
+            tables=tables,
+            topics=topics,
+            unusable=unusable,
+            encoder=encoder,
+            noted=noted,
+            native=native,
+            start=start,
+        )
     )
 
 

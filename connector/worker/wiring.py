@@ -1,28 +1,26 @@
 """Wiring: the parts of a worker, each made of finished others.
 
-In: a configuration, connected clients, described tables, checked topics. Out: a `Worker`.
+In: a configuration, connected clients, described tables, checked topics. Out: a `Worker`. Who is given
+what is seen here; what they do with it is theirs.
 """
 
 from __future__ import annotations
 
 import queue
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from connector.config import Configuration
 from connector.delivery import (
     Delivery,
-    Field,
     Follower,
     KafkaClients,
     LastingTopic,
     Membership,
     Standing,
     TopicFacts,
-    end_left_open,
     ensure_topics,
-    look_at_topic,
 )
-from connector.errors import DeliveryError
 from connector.formats import Encoder
 from connector.native import BlockEncoder, Native
 from connector.source import (
@@ -50,13 +48,14 @@ from connector.worker.objections import objections
 from connector.worker.one_group import OneGroup
 from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring
-from connector.worker.settings import WorkerIdentity, data_spec, delivery_settings, spec_of
+from connector.worker.settings import WorkerIdentity, data_spec, delivery_settings
 from connector.worker.signals import Signals
 from connector.worker.slots import Noted
 from connector.worker.table_list import Looking, TableList
 from connector.worker.topic_troubles import Unseen
 from connector.worker.transactions import Transactions
 from connector.worker.worker import Worker
+from connector.worker.writable_topics import WritableTopics
 
 POSITIONS_GONE = (
     "the positions that were in it are gone, so nothing is delivered. Stop the connector, say where it begins with "
@@ -65,62 +64,41 @@ POSITIONS_GONE = (
 )
 
 
-def build_worker(
-    configuration: Configuration,
-    who: WorkerIdentity,
-    *,
-    connection: Connection,
-    clients: KafkaClients,
-    tables: Tables,
-    topics: Mapping[str, TopicFacts],
-    unusable: Mapping[str, str],
-    encoder: Encoder,
-    noted: Noted,
-    native: Native,
-    start: str | None = None,
-) -> Worker:
-    """A worker that can start. ``unusable``: topics that take no records, and why. ``start``: the name of this start of
-    the connector, if it is one."""
-    connector, group = configuration.connector, configuration.group
-    offsets = connector.delivery.offset_topic
-    reading, slots = reading_settings(connector.reading), noted.slots
-    mode = "no_data" if connector.output.strict else connector.reading.snapshot_mode
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What a worker can start with. ``unusable``: topics that take no records, and why. ``start``: the name of this
+    start of the connector, if it is one."""
 
-    def create_topic(name: str) -> TopicFacts:
-        return ensure_topics(clients.admin(), [data_spec(configuration, name)])[name]
+    configuration: Configuration
+    who: WorkerIdentity
+    connection: Connection
+    clients: KafkaClients
+    tables: Tables
+    topics: Mapping[str, TopicFacts]
+    unusable: Mapping[str, str]
+    encoder: Encoder
+    noted: Noted
+    native: Native
+    start: str | None = None
+
+    @property
+    def offsets_topic(self) -> str:
+        return self.configuration.connector.delivery.offset_topic
+
+
+def build_worker(given: Prepared) -> Worker:
+    """A worker that can start."""
+    configuration, connection, clients, tables = given.configuration, given.connection, given.clients, given.tables
+    connector = configuration.connector
+    reading = reading_settings(connector.reading)
 
     events: queue.Queue[ReadEvent | ChoreDone] = queue.Queue()
-    background = Background()
-    chores = Chores(events.put)
-    planner = Planner(
-        tables,
-        slots=slots,
-        owner=who.client_id,
-        confidence_ms=reading.confidence_ms,
-        grace_ms=reading.grace_ms,
-        lookback_ms=connector.reading.initial_lookback_ms,
-        initial_snapshot=mode not in ("no_data", "never"),
-        snapshot_start=start if mode == "always" else None,
-        snapshot_when_needed=mode == "when_needed",
-    )
-    blocks = None if native.kernel is None else BlockEncoder(native.kernel, encoder)
-    hears = connector.reading.signals and not connector.output.strict
-    pipeline = Pipeline(configuration, encoder, topics, who.index, create_topic, blocks)
-    for topic, why in unusable.items():
-        pipeline.suspend_topic(topic, why)
-    membership = Membership(
-        clients,
-        offsets,
-        group,
-        who.client_id,
-        slots=slots,
-        session_timeout_ms=configuration.worker.session_timeout_ms,
-        instance_id=who.instance_id,
-    )
-    one_group = OneGroup(configuration, clients, who.client_id)
-    unseen = Unseen()
+    background, chores = Background(), Chores(events.put)
+    planner, pipeline, membership = _planner(given), _pipeline(given), _membership(given)
+    positions = LastingTopic(clients, given.offsets_topic, POSITIONS_GONE)
     stood = Standing(configuration.worker.transaction_timeout_ms / 1000 + COORDINATORS_SECONDS)
-    positions = LastingTopic(clients, offsets, POSITIONS_GONE)
+    unseen = Unseen()
+    one_group = OneGroup(configuration, clients, given.who.client_id)
     restoring = Restoring(
         configuration,
         clients,
@@ -135,54 +113,18 @@ def build_worker(
         stood,
         positions,
     )
-    former = None if who.instance_id is None else FormerTopics(clients, configuration, noted)
-    delivery = Delivery(
-        clients,
-        delivery_settings(configuration, who),
-        membership,
-        topics=lambda: pipeline.topics if former is None else {*pipeline.topics, *former()},
-        group=group,
-        unseen=unseen,
-        blocks=native.client,
-        stood=stood,
-        positions=positions.confirm,
-        facts=pipeline.facts,
-        outlived=former is not None,
-    )
-
-    def look(topic: str, owners: frozenset[str]) -> TopicFacts | str:
-        if topic == offsets:
-            # Never created while workers run: it would be empty, and everything would begin anew.
-            try:
-                positions.check()
-            except DeliveryError as error:
-                return str(error)
-        found = look_at_topic(clients.admin(), spec_of(configuration, topic))
-        if owners and isinstance(found, TopicFacts):
-            if why := stood.look(clients, topic):
-                return why
-            # What our own id left open is ended with its next producer, which is started before this topic is written.
-            others = owners - {who.client_id}
-            told: list[str] = []
-            field = Field(
-                connector.name, offsets, group, lambda: [topic], lambda topic, why, owners: told.append(why), stood
-            )
-            end_left_open(clients, field, {*others})
-            if told:
-                return told[-1]
-        return found
-
+    delivery = _delivery(given, pipeline, membership, unseen, stood, positions)
     transactions = Transactions(
         delivery,
         planner,
-        encoder,
+        given.encoder,
         tables,
         pipeline,
         membership,
         restoring,
         connection.clock,
         chores,
-        look=look,
+        look=WritableTopics(configuration, clients, given.who.client_id, stood, positions.check).look,
         unseen=unseen,
         heartbeat_ms=connector.output.heartbeat_interval_ms,
         retry_seconds=reading.retry_max_ms / 1000,
@@ -198,9 +140,10 @@ def build_worker(
     reads = Reading(
         planner, connection, reading, events.put, transactions, tables, background, snapshots, pipeline.takes_uncut
     )
+    hears = connector.reading.signals and not connector.output.strict
     return Worker(
         configuration=configuration,
-        who=who,
+        who=given.who,
         clients=clients,
         connection=connection,
         events=events,
@@ -214,12 +157,12 @@ def build_worker(
         signals=Signals(configuration, clients, background) if hears else None,
         notifications=Notifications(configuration, clients, background),
         late=LateChanges(planner, connection, chores, tables, reads, transactions),
-        encoder=encoder,
+        encoder=given.encoder,
         pipeline=pipeline,
         membership=membership,
         restoring=restoring,
         unread=Unread(planner, tables, restoring.report, restoring.expired),
-        follower=Follower(clients, connector.name, offsets, group, slots, positions=positions.check),
+        follower=_follower(given, positions),
         delivery=delivery,
         transactions=transactions,
         table_list=TableList(
@@ -235,5 +178,83 @@ def build_worker(
             unseen,
             background,
         ),
-        native=native,
+        native=given.native,
+    )
+
+
+def _planner(given: Prepared) -> Planner:
+    connector = given.configuration.connector
+    reading = reading_settings(connector.reading)
+    mode = "no_data" if connector.output.strict else connector.reading.snapshot_mode
+    return Planner(
+        given.tables,
+        slots=given.noted.slots,
+        owner=given.who.client_id,
+        confidence_ms=reading.confidence_ms,
+        grace_ms=reading.grace_ms,
+        lookback_ms=connector.reading.initial_lookback_ms,
+        initial_snapshot=mode not in ("no_data", "never"),
+        snapshot_start=given.start if mode == "always" else None,
+        snapshot_when_needed=mode == "when_needed",
+    )
+
+
+def _pipeline(given: Prepared) -> Pipeline:
+    def create_topic(name: str) -> TopicFacts:
+        return ensure_topics(given.clients.admin(), [data_spec(given.configuration, name)])[name]
+
+    kernel, encoder = given.native.kernel, given.encoder
+    blocks = None if kernel is None else BlockEncoder(kernel, encoder)
+    pipeline = Pipeline(given.configuration, encoder, given.topics, given.who.index, create_topic, blocks)
+    for topic, why in given.unusable.items():
+        pipeline.suspend_topic(topic, why)
+    return pipeline
+
+
+def _membership(given: Prepared) -> Membership:
+    return Membership(
+        given.clients,
+        given.offsets_topic,
+        given.configuration.group,
+        given.who.client_id,
+        slots=given.noted.slots,
+        session_timeout_ms=given.configuration.worker.session_timeout_ms,
+        instance_id=given.who.instance_id,
+    )
+
+
+def _follower(given: Prepared, positions: LastingTopic) -> Follower:
+    configuration = given.configuration
+    return Follower(
+        given.clients,
+        configuration.connector.name,
+        given.offsets_topic,
+        configuration.group,
+        given.noted.slots,
+        positions=positions.check,
+    )
+
+
+def _delivery(
+    given: Prepared,
+    pipeline: Pipeline,
+    membership: Membership,
+    unseen: Unseen,
+    stood: Standing,
+    positions: LastingTopic,
+) -> Delivery:
+    outlived = given.who.instance_id is not None
+    former = FormerTopics(given.clients, given.configuration, given.noted) if outlived else None
+    return Delivery(
+        given.clients,
+        delivery_settings(given.configuration, given.who),
+        membership,
+        topics=lambda: pipeline.topics if former is None else {*pipeline.topics, *former()},
+        group=given.configuration.group,
+        unseen=unseen,
+        blocks=given.native.client,
+        stood=stood,
+        positions=positions.confirm,
+        facts=pipeline.facts,
+        outlived=outlived,
     )
