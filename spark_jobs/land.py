@@ -34,6 +34,7 @@ _POLL_S, _ASKED_S = 0.1, 0.003
 """How often queries are looked at: each is asked in Java, for 0.1 ms of a core. Of some hundred tables that, ten
 times a second, would be as much as all that they do while nothing is written."""
 _BESIDE_AT_ONCE = 2
+_PUBLISHING, _TAKING_UP = "publishing", "landing what a backfill has read"
 _BACKFILL_S = 5.0
 """How often it is looked whether a backfill is under way."""
 
@@ -51,7 +52,17 @@ class _Landing:
 
     def begin(self, pool: ThreadPoolExecutor, what: str, work: Callable[[], None]) -> None:
         """Something that is done beside landing, where there is room for it."""
-        self.what, self.beside = what, pool.submit(work)
+        # In this order: the work may say more closely what it is.
+        self.what = what
+        self.beside = pool.submit(work)
+
+    def finish(self) -> None:
+        """All that is left to be done when the topics are at their ends."""
+        if self.stream.may_have_parcels:
+            self.what = _TAKING_UP
+            self.stream.take_up()
+        self.what = _PUBLISHING
+        self.stream.publish(now=True)
 
     @property
     def waits(self) -> bool:
@@ -210,11 +221,11 @@ def _watch(
                 if why is not None:
                     _failed(landing, why, once, settings, progress)
                 else:
-                    landing.begin(pool, "publishing", landing.stream.finish)
+                    landing.begin(pool, _PUBLISHING, landing.finish)
             elif landing.stream.wants_parcels(filling):
-                landing.begin(pool, "landing what a backfill has read", landing.stream.take_up)
+                landing.begin(pool, _TAKING_UP, landing.stream.take_up)
             elif landing.stream.wants_publishing:
-                landing.begin(pool, "publishing", landing.stream.publish)
+                landing.begin(pool, _PUBLISHING, landing.stream.publish)
             elif landing.stream.wants_housekeeping:
                 landing.begin(pool, "upkeep", landing.stream.keep_house)
         if once and not any(item.waits for item in landings):

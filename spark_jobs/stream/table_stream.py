@@ -276,11 +276,10 @@ class TableStream:
                 # Only now: a catalog that does not answer must not leave the published segment to be filled further.
                 self._publishing.enroll()
 
-    def finish(self) -> None:
-        """All that is left to be done when the topics are at their ends."""
-        if self._filling:
-            self.take_up()
-        self.publish(now=True)
+    @property
+    def may_have_parcels(self) -> bool:
+        """Whether a backfill has left some, as far as was looked."""
+        return self._filling
 
     def wants_parcels(self, filling: bool) -> bool:
         """Whether to look for what a backfill has read; ``filling``: one is under way."""

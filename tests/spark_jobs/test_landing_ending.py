@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 from pyspark import SparkContext
 
+from connector.errors import LandingError
 from spark_jobs.config.settings import load_settings
 from spark_jobs.ending import Ending
 from spark_jobs.land import _beside, _failed, _Landing, _watch, land
@@ -115,6 +116,31 @@ def test_many_tables_are_not_all_asked_for_ten_times_a_second(monkeypatch: pytes
         return waited[0]
 
     assert (pause(1), pause(30), pause(500)) == (0.1, 0.1, 1.5)
+
+
+@pytest.mark.parametrize("filling", [False, True])
+def test_what_fails_at_the_end_of_landing_once_is_told_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, filling: bool
+) -> None:
+    """A parcel of a backfill that could not be landed was told as a publication."""
+    monkeypatch.setattr("spark_jobs.land._is_filled", lambda session, settings: False)
+
+    def fails(**_: Any) -> None:
+        raise LandingError("no space")
+
+    def query(*_: Any) -> None:
+        stream.query = None
+
+    stream: Any = SimpleNamespace(name="ks.t", session=None, landed=False, query=object(), clean=query)
+    stream.ended, stream.failure = lambda: True, lambda: None
+    stream.may_have_parcels, stream.take_up, stream.publish = filling, fails, fails
+    config = {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
+    settings, progress, landing = load_settings(config), Progress(io.StringIO()), _Landing(stream)
+    stop: Any = SimpleNamespace(is_set=lambda: landing.failures > 0, wait=lambda _: None)
+    with _beside() as pool:
+        _watch([landing], True, settings, progress, stop, cast(Any, SimpleNamespace(lost=False)), pool)
+    what = "landing what a backfill has read" if filling else "publishing"
+    assert progress.of("ks.t").error == f"{what} failed: no space"
 
 
 def test_a_session_that_somebody_else_has_made_is_not_ended(spark: subprocess.Popen[bytes]) -> None:
