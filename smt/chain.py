@@ -9,6 +9,7 @@ In: the lines ``transforms…`` and ``predicates…`` of a connector's file; its
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from connector.step_conditions import step_condition
@@ -36,7 +37,8 @@ def build_chain(properties: Mapping[str, str]) -> Transform:
     if problems:
         raise SmtOptionError(problems)
     notes = tuple(f"transform {step.type}: {note}" for step in steps for note in step.notes)
-    return Transform("chain", _one_after_the_other(tuple(step.apply for step in steps)), notes)
+    again = partial(build_chain, dict(properties))
+    return Transform("chain", _one_after_the_other(tuple(step.apply for step in steps)), notes, again=again)
 
 
 def _one_after_the_other(steps: tuple[Callable[[Record], Record | None], ...]) -> Callable[[Record], Record | None]:

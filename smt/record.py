@@ -27,6 +27,10 @@ class Header(tuple[str, Any]):
         made.schema = schema
         return made
 
+    def __getnewargs__(self) -> tuple[str, Any, Schema | None]:
+        # A tuple's own are what it holds, in one.
+        return (*self, self.schema)
+
 
 @dataclass(slots=True)
 class Record:

@@ -6,7 +6,9 @@ In: a class name, full or short, and options as text. Out: a ``Transform``, or `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 from smt.connect.options import Option
 from smt.connect.refused import refusal
@@ -53,6 +55,7 @@ class Transform:
     ``routes``: it changes the topic of records, and nothing else of them. ``unwraps`` tells what becomes of envelopes,
     where their schema decides that. ``ignored``: options that it has not, as in Java, and what is to be said of them.
     ``gives``: the headers that it adds to the record that it takes, where Java's does not copy that first.
+    ``again`` makes it anew, which is how it gets into another process: what it is made of cannot be pickled.
     """
 
     type: str
@@ -62,6 +65,7 @@ class Transform:
     unwraps: Unwraps | None = None
     ignored: tuple[tuple[str, str], ...] = ()
     gives: Callable[[Record], list[Header]] | None = None
+    again: Callable[[], Transform] | None = field(default=None, repr=False, compare=False)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -70,6 +74,11 @@ class Transform:
 
     def __call__(self, record: Record) -> Record | None:
         return self.apply(record)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.again is None:
+            raise TypeError(f"this {self.type} was not made by build_transform or build_chain, and cannot be pickled")
+        return self.again, ()
 
 
 def transform_type(name: str) -> str:
@@ -125,21 +134,28 @@ def build_transform(
     defaults where Java's sets nothing. ``cells``: whether the columns of records come in cells; None: nobody knows, and
     what flattening them loses, which only the connector's configuration mends, is not told.
     """
-    kind = transform_type(type_name)
+    given = dict(options or {})
+    again = partial(build_transform, type_name, given, schemaless_output=schemaless_output, unset=unset, cells=cells)
+    return replace(_built(transform_type(type_name), given, schemaless_output, unset, cells), again=again)
+
+
+def _built(
+    kind: str, options: Mapping[str, str], schemaless_output: bool | None, unset: bool, cells: bool | None
+) -> Transform:
     if kind == FLATTEN:
-        flat = parse_flatten_options(options or {})
-        ignored = ignored_of(options or {}, FLATTEN_OPTIONS, {})
+        flat = parse_flatten_options(options)
+        ignored = ignored_of(options, FLATTEN_OPTIONS, {})
         losses = losses_of_flattening() if cells else ()
         return Transform(kind, _guarded(build_flatten(flat)), losses, unwraps=unwraps_cells(flat), ignored=ignored)
     if kind in CONNECT_TYPES:
-        built = build_connect(kind, options or {})
+        built = build_connect(kind, options)
         return Transform(kind, _guarded(built.apply), (), built.routes, ignored=built.ignored)
     form = {"cdc.output.format": "advanced"} if kind == DEBEZIUM_EXTRACT else {}
-    parsed = parse_extract_options(form | dict(options or {}), safe=kind == SAFE_EXTRACT)
+    parsed = parse_extract_options({**form, **options}, safe=kind == SAFE_EXTRACT)
     if parsed.omit_untouched and schemaless_output is False:
         raise omit_refused("values are written with schemas, and a schema names every field")
     apply = build_extract(parsed, schemaless_output=bool(schemaless_output), unset=unset)
-    ignored = ignored_of(options or {}, EXTRACT_OPTIONS)
+    ignored = ignored_of(options, EXTRACT_OPTIONS)
     gives = TypedRows(parsed, True, unset).added_headers if parsed.add_headers else None
     losses = losses_of(parsed, cells=cells is not False, with_schemas=schemaless_output is False)
     return Transform(kind, _guarded(apply), losses, unwraps=unwraps_rows(parsed), ignored=ignored, gives=gives)
