@@ -5,13 +5,17 @@ In: what JSON gave, or a header's bytes. Out: schema, payload and whether there 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from base64 import b64encode
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from connector.java_numbers import Float32, java_double, java_float
 from smt.record import Schema
+
+#: A transform may make a schema for each record.
+_WRITTEN_SCHEMAS: Final = 1000
 
 
 class Part(NamedTuple):
@@ -30,6 +34,55 @@ def unwrap(part: Any, schemas: dict[str, Schema]) -> Part:
     if schema is None:
         return Part(None, part["payload"], True)
     return Part(schemas.setdefault(json.dumps(schema), schema), part["payload"], True)
+
+
+class JsonTexts:
+    """Reads and writes texts of keys or values. With a schema around it most of a text is that, and the same in all of
+    a table: it is read and written once, and what stands before the payload is compared from then on."""
+
+    def __init__(self) -> None:
+        self._schemas: dict[str, Schema] = {}
+        self._read: dict[str | bytes, Schema] = {}
+        # By the identity of a schema, which is kept as long as it stands here.
+        self._written: dict[int, tuple[Schema, str]] = {}
+
+    def part(self, text: str | bytes) -> Part:
+        """What a text holds; ``ValueError`` for one that is no JSON."""
+        before, payload = _halves(text)
+        schema = self._read.get(before)
+        if schema is not None:
+            with contextlib.suppress(ValueError):
+                return Part(schema, json.loads(payload), True)
+        part = unwrap(json.loads(text), self._schemas)
+        if part.schema is not None and payload:
+            self._learn(before, part.schema)
+        return part
+
+    def text(self, schema: Schema | None, payload: Any, was_wrapped: bool) -> str:
+        """What ``json_text`` makes of what ``wrap`` makes of these."""
+        if schema is None:
+            return json_text(wrap(None, payload, was_wrapped))
+        known = self._written.get(id(schema))
+        if known is None:
+            if len(self._written) >= _WRITTEN_SCHEMAS:
+                self._written.clear()
+            known = self._written[id(schema)] = (schema, json_text(schema))
+        return f'{{"schema":{known[1]},"payload":{json_text(json_value(payload))}}}'
+
+    def _learn(self, before: str | bytes, schema: Schema) -> None:
+        # A schema may have the same word inside, and a text several payloads.
+        with contextlib.suppress(ValueError):
+            if json.loads(before + b"}" if isinstance(before, bytes) else before + "}") == {"schema": schema}:
+                self._read[before] = schema
+
+
+def _halves(text: str | bytes) -> tuple[str | bytes, str | bytes]:
+    """What stands before the payload of ``{"schema":…,"payload":…}``, and the payload; nothing for another text."""
+    if isinstance(text, bytes):
+        before, _, payload = text.partition(b',"payload":')
+        return (before, payload[:-1]) if payload.endswith(b"}") else (b"", b"")
+    start, _, rest = text.partition(',"payload":')
+    return (start, rest[:-1]) if rest.endswith("}") else ("", "")
 
 
 def is_wrapped(part: Any) -> TypeGuard[dict[str, Any]]:

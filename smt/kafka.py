@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from smt.avro_schema import connect_schema
 from smt.errors import SmtError, SmtRecordError
-from smt.json_text import header_value, is_wrapped
+from smt.json_text import JsonTexts, header_value
 from smt.record import Place, Record, Schema
 from smt.transform import Transform
 
@@ -37,17 +37,7 @@ class DecodeError(SmtError):
 
 def decode_json(data: bytes | None) -> Decoded:
     """JSON as the JsonConverter writes it: bare, or ``{"schema", "payload"}``."""
-    if data is None:
-        return None, None
-    try:
-        found = json.loads(data)
-    except ValueError as error:
-        raise DecodeError(f"not JSON: {error}") from None
-    except RecursionError:
-        raise DecodeError("JSON that is nested too deeply") from None
-    if is_wrapped(found):
-        return found["schema"], found["payload"]
-    return None, found
+    return _json(JsonTexts())(data)
 
 
 class AvroDecoder:
@@ -103,8 +93,8 @@ class FlatteningConsumer:
     ) -> None:
         self.consumer = consumer
         self._apply = transform.apply
-        self._key: Decode = _caching(decode_json) if key == "json" else key
-        self._value: Decode = _caching(decode_json) if value == "json" else value
+        self._key: Decode = _json(JsonTexts()) if key == "json" else key
+        self._value: Decode = _json(JsonTexts()) if value == "json" else value
 
     def records(self, *, idle_seconds: float | None = None) -> Iterator[tuple[Record, Message]]:
         """Transformed records as they come; ends after ``idle_seconds`` without one (None: never)."""
@@ -149,17 +139,17 @@ def _place_of(message: Message) -> Place:
     return Place(message.partition(), milliseconds if kind else None, message.offset())
 
 
-def _caching(decode: Decode) -> Decode:
-    """Equal schemas become one object, since transforms keep their plans by a schema's identity."""
-    schemas: dict[str, Schema] = {}
-
+def _json(texts: JsonTexts) -> Decode:
     def decoded(data: bytes | None) -> Decoded:
-        schema, payload = decode(data)
-        if schema is None:
-            return None, payload
-        if not isinstance(schema, dict):
-            raise DecodeError("its schema is no Connect schema")
-        return schemas.setdefault(json.dumps(schema), schema), payload
+        if data is None:
+            return None, None
+        try:
+            part = texts.part(data)
+        except ValueError as error:
+            raise DecodeError(f"not JSON: {error}") from None
+        except RecursionError:
+            raise DecodeError("JSON that is nested too deeply") from None
+        return part.schema, part.payload
 
     return decoded
 

@@ -6,7 +6,6 @@ be pickled: the process that works builds the chain from the properties, once.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from smt.chain import build_chain
 from smt.connect.simple_text import simple_text
 from smt.errors import SmtRecordError
-from smt.json_text import Part, header_value, json_text, unwrap, wrap
+from smt.json_text import JsonTexts, Part, header_value
 from smt.record import Place, Record, Schema
 from smt.transform import Transform
 
@@ -40,9 +39,9 @@ class RowTransform:
         headers: Iterable[tuple[str, bytes | None]] | None = None,
         place: Place | None = None,
     ) -> Row | None:
-        chain, schemas = _built(self._lines)
+        chain, texts = _built(self._lines)
         try:
-            key_part, value_part = _part("key", key, schemas), _part("value", value, schemas)
+            key_part, value_part = _part("key", key, texts), _part("value", value, texts)
             given = [(name, None if data is None else bytes(data)) for name, data in headers or ()]
             decoded = [(name, header_value(data)) for name, data in given]
             record = Record(
@@ -55,8 +54,8 @@ class RowTransform:
             kept = {id(header): raw for header, raw in zip(decoded, given, strict=True)}
             return (
                 done.topic,
-                _text(done.key_schema, done.key, key_part.wrapped),
-                _text(done.value_schema, done.value, value_part.wrapped),
+                _text(texts, done.key_schema, done.key, key_part.wrapped),
+                _text(texts, done.value_schema, done.value, value_part.wrapped),
                 [kept.get(id(header)) or _header(header) for header in done.headers],
             )
         except SmtRecordError as error:
@@ -65,23 +64,23 @@ class RowTransform:
 
 
 @lru_cache(maxsize=16)
-def _built(lines: tuple[tuple[str, str], ...]) -> tuple[Transform, dict[str, Schema]]:
-    return build_chain(dict(lines)), {}
+def _built(lines: tuple[tuple[str, str], ...]) -> tuple[Transform, JsonTexts]:
+    return build_chain(dict(lines)), JsonTexts()
 
 
-def _part(what: str, data: str | bytes | None, schemas: dict[str, Schema]) -> Part:
+def _part(what: str, data: str | bytes | None, texts: JsonTexts) -> Part:
     if data is None:
         return Part(None, None, False)
     try:
-        return unwrap(json.loads(data if isinstance(data, str) else bytes(data)), schemas)
+        return texts.part(data if isinstance(data, str) else bytes(data))
     except (ValueError, RecursionError) as error:
         raise SmtRecordError(f"its {what} is not JSON: {error}") from None
 
 
-def _text(schema: Schema | None, payload: Any, wrapped: bool) -> str | None:
+def _text(texts: JsonTexts, schema: Schema | None, payload: Any, wrapped: bool) -> str | None:
     if schema is None and payload is None:
         return None
-    text = json_text(wrap(schema, payload, wrapped))
+    text = texts.text(schema, payload, wrapped)
     try:
         text.encode()
     except UnicodeEncodeError:
