@@ -22,7 +22,7 @@ translate foreign errors into these at their border.
     │   ├── UnknownOutcome          a commit was sent and its outcome is not known: restore before going on
     │   ├── ForeignGroup            another consumer group runs this connector, or another offsets topic is used
     │   └── FatalDeliveryError      e.g. authorisation failed, message too large
-    │       ├── RightMissing            to the consumer group, or to transactional ids: until somebody grants it
+    │       ├── RightMissing            to the consumer group, transactional ids, a topic: until somebody grants it
     │       ├── TransactionsTooLong     our transactions may last longer than brokers allow
     │       ├── ClockSetBack            what this process commits would look older than what it has committed
     │       ├── ClockIsWrong            Kafka takes nothing of this machine, whose clock is hours away from others'

@@ -94,13 +94,18 @@ def _is_refusal(error: KafkaError) -> bool:
 _REFUSALS: Final = frozenset((KafkaError._AUTHENTICATION, KafkaError._SSL))
 _TLS: Final = "SSL routines:"
 _NO_TOKEN: Final = "Failed to acquire SASL OAUTHBEARER token"
+# It has that status, and drops it.
+_NO_REASON: Final = "Server did not provide an error string"
+_NO_REASON_GIVEN: Final = (
+    "the server of tokens (sasl.oauthbearer.token.endpoint.url) answers with an error of HTTP, and says nothing beside"
+)
 
 
 def connection_cause(error: KafkaError) -> str:
     """``127.0.0.1:9092: connection refused`` out of what librdkafka says of a connection."""
     found = _PLACE.match(error.str())
     if found is None:
-        return f"{error.name()}: {error.str()}"
+        return f"{error.name()}: {error.str().replace(_NO_REASON, _NO_REASON_GIVEN)}"
     place, text = found["place"], _AFTERWORD.sub("", found["text"])
     for words, plain in _PLAIN:
         if words in text:
@@ -128,4 +133,10 @@ _PLAIN = (
     ("ApiVersionRequest failed", "nothing that Kafka would answer: is this its port?"),
     ("Request not valid in current SASL state", "it takes no login there (security.protocol)"),
     ("Disconnected", "the connection was closed"),
+    # Two minutes and more before librdkafka says that it got no other token.
+    (
+        '{"status":"invalid_token"}',
+        'the token was refused ({"status":"invalid_token"}): it has expired, and the server of tokens '
+        "(sasl.oauthbearer.token.endpoint.url) gave none since, or the broker takes none of that server",
+    ),
 )

@@ -39,8 +39,10 @@ _ADVICE = {
     KafkaError.INVALID_RECORD: "look at the topic's settings: a compacted one takes no records without a key",
 }
 
-# Rights that a connector needs beside those to its topics, whose names whoever is refused may not know.
+# Rights that a connector needs, and goes on without an end of its own until somebody grants them.
 _RIGHTS = {
+    # Of any topic: those of positions and status are read as well.
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant READ, WRITE and DESCRIBE on the topic",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "grant READ on the connector's consumer group, <group.id>-<connector>",
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
         "grant WRITE and DESCRIBE on transactional ids that begin with the connector's name"

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from connector.delivery.clients import READ_COMMITTED, KafkaClients
 from connector.delivery.end_offsets import high_watermarks
-from connector.delivery.failures import describe, translated
+from connector.delivery.failures import translated, with_right
 from connector.delivery.slot_reader import SlotRecords
 from connector.delivery.slots_reader import Run, Sought, slots_reader
 from connector.errors import DeliveryError, RetriableDeliveryError
@@ -167,7 +167,7 @@ class Follower:
         for event in self._records[slot].take(run.messages):
             error = event.error()
             if error is None or error.code() != KafkaError._PARTITION_EOF:
-                self._errors[slot] = f"slot {slot}: {describe(error) if error else 'no answer'}"
+                self._errors[slot] = f"slot {slot}: {with_right(error) if error else 'no answer'}"
             else:
                 self._errors.pop(slot, None)
                 if (event.offset() or 0) >= self._awaited.get(slot, 0):

@@ -20,7 +20,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException, Message, TopicPartition
@@ -30,6 +30,7 @@ from connector.delivery.clients import READ_COMMITTED, KafkaClients
 from connector.delivery.committed_words import Words, committed_words, time_of_word
 from connector.delivery.failures import translated
 from connector.delivery.leaders import leaderless
+from connector.delivery.listing import listed
 from connector.delivery.records import commit_name, owner_of
 from connector.delivery.second_end import SecondEnd
 from connector.delivery.standing import (
@@ -40,7 +41,7 @@ from connector.delivery.standing import (
     still_standing,
     written_behind,
 )
-from connector.delivery.topic_facts import topic_partitions
+from connector.delivery.topic_facts import hidden_topics, partition_counts, partitions_of, topic_partitions
 from connector.delivery.transactional_producer import TransactionalProducer
 from connector.errors import DeliveryError, RetriableDeliveryError
 
@@ -301,7 +302,7 @@ def _end_pending_offsets(again: SecondEnd, where: Field, producers: Sequence[Tra
 
 
 def _offsets_pending(clients: KafkaClients, where: Field) -> bool:
-    slots = topic_partitions(clients.admin()).get(where.offsets_topic, 0)
+    slots = partitions_of(clients.admin(), where.offsets_topic) or 0
     asking = clients.consumer(where.group, READ_COMMITTED)
     try:
         places = [TopicPartition(where.offsets_topic, slot) for slot in range(slots)]
@@ -330,15 +331,18 @@ def _listed(standing: Mapping[Place, int], places: Iterable[Place]) -> str:
 
 
 def _without_leaders(admin: AdminClient, where: Field) -> dict[str, str]:
-    """Topics of records that nobody can look at now, and why: others need not wait for them."""
+    """Topics of records that nobody can look at now, and why, or that we may not: others need not wait for them."""
     if where.unseen is None:
         return {}
-    found = leaderless(admin)
-    return {topic: found[topic] for topic in where.topics() if topic in found}
+    topics, there = set(where.topics()), listed(admin)
+    found = leaderless(there) | hidden_topics(admin, topics - partition_counts(there).keys())
+    return {topic: found[topic] for topic in sorted(topics & found.keys())}
 
 
 def _words(clients: KafkaClients, admin: AdminClient, where: Field) -> Words:
-    slots = topic_partitions(admin)[where.offsets_topic]
+    slots = partitions_of(admin, where.offsets_topic)
+    if slots is None:
+        raise RetriableDeliveryError(f"topic {where.offsets_topic} does not exist any more")
     return committed_words(clients, where.connector, where.offsets_topic, slots, where.group)
 
 
@@ -348,12 +352,14 @@ def _places(admin: AdminClient, where: Field, away: Container[str]) -> list[Plac
     return [(topic, number) for topic in sorted(topics) for number in range(existing[topic])]
 
 
-def ended_everywhere(clients: KafkaClients, topics: Collection[str], slots: Iterable[Place], patience: float) -> bool:
+def ended_everywhere(clients: KafkaClients, topics: Set[str], slots: Iterable[Place], patience: float) -> bool:
     """Whether it is known of what stands in all partitions of ``topics`` and in ``slots`` now how it ended. Those that
-    nobody leads do not tell."""
+    nobody leads, and those that we may not see, do not tell."""
     try:
         admin = clients.admin()
         existing = topic_partitions(admin)
+        if hidden_topics(admin, topics - existing.keys()):
+            return False
         places = [(topic, number) for topic in sorted(topics) for number in range(existing.get(topic, 0))]
         return not still_standing(admin, [*places, *slots], time.monotonic() + patience, seconds=patience)
     except (KafkaException, TimeoutError, DeliveryError):

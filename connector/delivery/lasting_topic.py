@@ -1,7 +1,7 @@
 """``LastingTopic``: a topic that must stay the one that it is, because what stands in it is nowhere else.
 
-In: its name. Out: nothing, or ``RetriableDeliveryError`` while it is not there, or is another one of that name: one
-that is deleted and created again has another id than at the first look.
+In: its name. Out: nothing, or ``RetriableDeliveryError`` while it is not there, may not be seen, or is another one of
+that name: one that is deleted and created again has another id than at the first look.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from connector.delivery.clients import CALL_SECONDS, KafkaClients
 from connector.delivery.failures import FORBIDDEN, translated
+from connector.delivery.topic_facts import NO_RIGHT
 from connector.errors import RetriableDeliveryError
 
 _MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
@@ -48,7 +49,7 @@ class LastingTopic:
         self.id, self.replaced = None, False
 
     def _asked(self) -> str | None:
-        """Its id; None where we may not see it."""
+        """Its id; None where brokers give none."""
         # The client must outlive its future, or that never completes.
         admin = self._clients.admin()
         found = admin.describe_topics(TopicCollection([self.name]), request_timeout=CALL_SECONDS)
@@ -59,7 +60,8 @@ class LastingTopic:
             if error.code() in _MISSING:
                 raise RetriableDeliveryError(f"topic {self.name} does not exist any more: {self._loss}") from None
             if error.code() in FORBIDDEN:
-                return None
+                # Nothing of it can be read or written, whatever is asked next: that would say it in other words.
+                raise RetriableDeliveryError(NO_RIGHT.format(self.name)) from None
             raise translated(error, f"looking at topic {self.name}") from None
         except TimeoutError:
             raise RetriableDeliveryError(f"looking at topic {self.name}: no answer in time") from None

@@ -5,14 +5,12 @@ In: what brokers say of topics. Out: words for whoever waits for one.
 
 from __future__ import annotations
 
-from confluent_kafka.admin import AdminClient, TopicMetadata
-
-from connector.delivery.listing import listed
+from confluent_kafka.admin import ClusterMetadata, TopicMetadata
 
 
-def leaderless(admin: AdminClient) -> dict[str, str]:
+def leaderless(there: ClusterMetadata) -> dict[str, str]:
     """Topics with a partition that no broker leads at the moment, and which."""
-    return {name: why for name, topic in listed(admin).topics.items() if (why := led_by_nobody(topic))}
+    return {name: why for name, topic in there.topics.items() if (why := led_by_nobody(topic))}
 
 
 def led_by_nobody(topic: TopicMetadata) -> str | None:

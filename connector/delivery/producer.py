@@ -22,7 +22,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from connector.delivery.batches import Batches, Bulk
 from connector.delivery.client_log import Heard
 from connector.delivery.clients import KafkaClients
-from connector.delivery.failures import BACKPRESSURE, SKIPPED, describe, of_report, translated
+from connector.delivery.failures import BACKPRESSURE, SKIPPED, of_report, translated, with_right
 from connector.delivery.leaders import led_by_nobody
 from connector.delivery.records import BlockClient, BlockProducer, KafkaBlock, KafkaRecord, OutgoingRecord
 from connector.delivery.stranded import Silence
@@ -74,7 +74,7 @@ class FailedRecord:
     record: KafkaRecord | None = None
 
     def __str__(self) -> str:
-        return f"topic {self.topic}: {describe(self.error)}"
+        return f"topic {self.topic}: {with_right(self.error)}"
 
 
 class ReportingProducer:

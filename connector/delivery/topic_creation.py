@@ -36,6 +36,13 @@ _STANDS_AGAINST_IT = FORBIDDEN | {
     KafkaError.POLICY_VIOLATION,
 }
 
+_SUGGESTIONS = {
+    KafkaError.INVALID_REPLICATION_FACTOR: "lower its replication factor, or start more brokers",
+    # Who may neither see nor create a topic is not told whether it is there.
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "if it is there, grant READ, WRITE and DESCRIBE on it; else create it by "
+    "hand, or grant the right to create topics as well",
+}
+
 
 def create_topics(admin: AdminClient, specs: list[TopicSpec], *, pretend: bool = False) -> list[Problem]:
     """``pretend``: brokers say what stands against it, and create nothing."""
@@ -86,9 +93,7 @@ def _what_stands_against(admin: AdminClient, spec: TopicSpec, error: KafkaError,
         property=spec.property,
         value=spec.name,
         problem=f"topic cannot be created: {describe(error)}",
-        suggestion="lower its replication factor, or start more brokers"
-        if error.code() == KafkaError.INVALID_REPLICATION_FACTOR
-        else "create it by hand, or grant the right to create topics",
+        suggestion=_SUGGESTIONS.get(error.code(), "create it by hand, or grant the right to create topics"),
     )
 
 

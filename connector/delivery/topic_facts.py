@@ -7,17 +7,20 @@ is not as a `TopicSpec` asks.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, ResourceType
+from confluent_kafka.admin import AclOperation, AdminClient, ClusterMetadata, ConfigResource, ResourceType
 
 from connector.delivery.failures import FORBIDDEN, translated
 from connector.delivery.listing import listed
-from connector.errors import FatalDeliveryError, Problem, RetriableDeliveryError
+from connector.errors import Problem, RetriableDeliveryError, RightMissing
 
 TIMESTAMPS = "message.timestamp.type"
+
+#: Of a topic that brokers hide: READ and WRITE imply DESCRIBE.
+NO_RIGHT = "we have no right to see topic {}, if there is one: grant DESCRIBE, READ and WRITE on it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ def partition_counts(there: ClusterMetadata) -> dict[str, int]:
 
 
 def partitions_of(admin: AdminClient, name: str) -> int | None:
-    """How many one topic has; None: there is none. Of one that we may not see nobody tells whether it is there."""
+    """How many one topic has; None: there is none. Of one that we may not see (`RightMissing`) nobody tells whether it
+    is there."""
     there = topic_partitions(admin).get(name)
     if there is not None:
         return there
@@ -86,13 +90,43 @@ def partitions_of(admin: AdminClient, name: str) -> int | None:
     except KafkaException as caught:
         error: KafkaError = caught.args[0]
         if error.code() in FORBIDDEN:
-            text = f"we have no right to see topic {name}, if there is one: grant DESCRIBE on it"
-            raise FatalDeliveryError(text) from None
+            raise RightMissing(NO_RIGHT.format(name)) from None
         if error.code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION):
             raise translated(error, f"describing topic {name}") from None
     except TimeoutError:
         raise RetriableDeliveryError(f"describing topic {name}: no answer in time") from None
     return None
+
+
+def hidden_topics(admin: AdminClient, names: Collection[str]) -> dict[str, str]:
+    """Topics that may be there, and that we have no right to see: lists of topics leave them out as they do what was
+    deleted. With words for whoever waits for one. ``names``: of what such a list lacks."""
+    if not names:
+        return {}
+    # The futures are kept in one dict until all have answered: dropping one makes its result() wait for ever.
+    asked = admin.describe_topics(TopicCollection(sorted(set(names))), request_timeout=CALL_SECONDS)
+    found = {}
+    for name, future in asked.items():
+        try:
+            future.result(timeout=2 * CALL_SECONDS)
+        except KafkaException as caught:
+            if caught.args[0].code() in FORBIDDEN:
+                found[name] = NO_RIGHT.format(name)
+        except TimeoutError:
+            raise RetriableDeliveryError(f"describing topic {name}: no answer in time") from None
+    return found
+
+
+def may_write(admin: AdminClient, name: str) -> bool:
+    """Whether nobody says that we may not write to a topic. Brokers before 2.3 tell no rights."""
+    try:
+        asked = admin.describe_topics(
+            TopicCollection([name]), include_authorized_operations=True, request_timeout=CALL_SECONDS
+        )
+        allowed = asked[name].result(timeout=2 * CALL_SECONDS).authorized_operations
+    except (KafkaException, TimeoutError):
+        return True
+    return allowed is None or AclOperation.WRITE in allowed
 
 
 def facts_of(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str, TopicFacts]:

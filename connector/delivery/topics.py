@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from connector.delivery.failures import describe
+from connector.delivery.failures import advice, describe
 from connector.delivery.leaders import led_by_nobody
 from connector.delivery.listing import listed
 from connector.delivery.replicas import too_few
@@ -33,6 +33,7 @@ from connector.delivery.topic_facts import (
     TopicSpec,
     facts_of,
     known_facts,
+    may_write,
     mismatches,
     partition_counts,
     topic_partitions,
@@ -156,6 +157,9 @@ def look_at_topic(admin: AdminClient, spec: TopicSpec) -> TopicFacts | str:
     known = known_facts(admin, {name: len(topic.partitions)})
     if name not in known:
         return "the topic is not known to every broker yet"
+    if not may_write(admin, name):
+        # To find that out by a record takes a transaction of all tables back.
+        return advice(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
     least = known[name].least_replicas
     for number, partition in sorted(topic.partitions.items()):
         if len(partition.isrs) < min(least, len(partition.replicas)):

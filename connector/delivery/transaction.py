@@ -360,7 +360,9 @@ class Delivery:
         topic = self.settings.offsets_topic
         slots = [(topic, slot) for slot in self._last_slots]
         if not ended_everywhere(self._clients, producer.written - {topic}, slots, MARKERS_SECONDS):
-            raise UnknownOutcome("a broker was lost, and partitions do not tell how the last transaction ended")
+            raise UnknownOutcome(
+                "partitions that nobody leads, or that may not be seen, do not tell how the last one ended"
+            )
         self._settled = True
 
     def _settle(self) -> None:

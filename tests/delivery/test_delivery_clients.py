@@ -121,6 +121,20 @@ def test_a_member_does_not_wait_for_a_broker_that_hangs_when_another_may_know_th
             "h:9092: it takes no login there (security.protocol)",
         ),
         (KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down", "_ALL_BROKERS_DOWN: 1/1 brokers are down"),
+        # What a broker says of a token that has expired, while the server of tokens gives none.
+        (
+            KafkaError._AUTHENTICATION,
+            'sasl_ssl://h:9092/1: SASL authentication error: {"status":"invalid_token"} (after 3ms in state AUTH_REQ)',
+            'h:9092: the token was refused ({"status":"invalid_token"}): it has expired, and the server of tokens '
+            "(sasl.oauthbearer.token.endpoint.url) gave none since, or the broker takes none of that server",
+        ),
+        # That server answered with 429, and nothing beside.
+        (
+            KafkaError._AUTHENTICATION,
+            "Failed to acquire SASL OAUTHBEARER token: Server did not provide an error string",
+            "_AUTHENTICATION: Failed to acquire SASL OAUTHBEARER token: the server of tokens "
+            "(sasl.oauthbearer.token.endpoint.url) answers with an error of HTTP, and says nothing beside",
+        ),
     ],
 )
 def test_the_cause_of_a_lost_connection_in_plain_words(code: int, said: str, shown: str) -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AclOperation
 
 from tests.simulation.kafka_broker import Broker, Handle, failure
 from tests.simulation.kafka_groups import Member
@@ -36,7 +37,9 @@ class AdminClient(Handle):
             topic = self.broker.topics[name]
             leader = SimpleNamespace(id=1)
             partitions = [SimpleNamespace(id=number, leader=leader) for number in range(len(topic.partitions))]
-            return SimpleNamespace(topic_id=topic.id, partitions=partitions)
+            refused = topic.refuses == KafkaError.TOPIC_AUTHORIZATION_FAILED
+            allowed = [AclOperation.READ, AclOperation.DESCRIBE] if refused else None
+            return SimpleNamespace(topic_id=topic.id, partitions=partitions, authorized_operations=allowed)
 
         return {name: self._settled(partial(describe, name)) for name in wanted.topic_names}
 

@@ -175,7 +175,8 @@ def test_a_topic_that_refuses_until_it_is_mended_holds_up_its_own_table_only(cod
         on.scheduler.run(on.scheduler.now + 120)
         assert state(on, good) == "RUNNING" and missing(on, bad)
         assert words(on, bad).count(f"topic {NAME}.{bad.name}:") == 1
-        assert said_aborts(on) - aborts <= 12, "tried again with growing pauses"
+        seen = code == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        assert said_aborts(on) - aborts <= (len(on.living) if seen else 12), "tried again with growing pauses, or not"
         topic_of(on, bad).refuses = None
         topic_of(on, bad).config["max.message.bytes"] = "2000000"
         until(on, lambda: not invariants.missing(on) and not on.troubles())
