@@ -1,13 +1,16 @@
 """Sweeps of logs: one query that tells which of a table's many silent streams have rows, and that all others have none.
 
 In: the planner's sweeps, pages of the `LogReader`. Out: the planner is told of the first row of each stream that has
-one, or that a sweep did not get through. Owned by one thread; never waits.
+one, and which parts of a sweep did not get through. Owned by one thread; never waits.
 
 A sweep passes by every partition of a log. Where a log holds much of the last hours in many files, that can cost the
 server more than reading the groups one by one: what takes long for that reason, or does not end, is not tried again for
 a while. Where this process or the server has no time, everything takes long, and single reads would take all the more
 of it; so beside a sweep whose last one was slow, or timed out, a single group is looked at, to tell the two apart. What
 times out is dear only where single reads do not: replicas that hang let both time out.
+
+Of a sweep that is refused, as where a replica is away, parts are asked for. Sweeps then go around the groups that
+nobody answers for, until reads of those are answered.
 """
 
 from __future__ import annotations
@@ -15,12 +18,12 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from connector.errors import SourceError
+from connector.errors import RetriableSourceError, SourceError
 from connector.pauses import doubled
-from connector.source.failures import ReadTimedOut
+from connector.source.failures import ReadTimedOut, ReplicasAway
 from connector.source.log_reader import LogReader, PageRead, ReadEvent, ReadFailed, SweepRequest
 from connector.source.settings import ReadingSettings
 from connector.source.tables import Tables
@@ -33,9 +36,11 @@ log = logging.getLogger(__name__)
 # A young row is seen by a sweep that follows it by up to this more than the confidence window, and delivered at once.
 LATE_MS = 700
 
-# So many sweeps a second are nothing to anybody, as long as no table is swept more often than this.
+# So many sweeps a second are nothing to anybody, as long as no table is swept more often than this. One that goes
+# around what is refused counts for as many as its arcs, once nearly all that can be swept is.
 USUAL_PER_SECOND = 10
 LEAST_MS, MOST_OFTEN_MS = 300, 1_000
+NEARLY_ALL = 8
 
 # Of the budget of queries, what sweeps may take at most.
 SHARE = 0.5
@@ -61,14 +66,24 @@ LONGEST_PAUSE = 3_600.0
 REFUSED_SECONDS = 2.0
 LONGEST_REFUSED = 60.0
 
+# What of one sweep is refused for replicas that are away is asked for in parts so often: one group of a thousand is
+# found by ten. Where it is every third one, reads of single groups tell which, and parts would be in vain.
+MOST_DIVIDED = 32
+# Not where a refusal takes long: all groups wait for the sweep.
+DIVIDED_SECONDS = 2.0
+
 
 @dataclass(slots=True)
 class _Active:
-    """``beside``: the look at a single group that goes with the sweep; ``alone``: seconds that it took."""
+    """``beside``: the look at a single group that goes with the sweep; ``alone``: seconds that it took. ``through``:
+    arcs that were read to their ends; ``error``: the last one of those that were not."""
 
     sweep: Sweep
     outstanding: int
     began: float = 0.0
+    through: list[tuple[int, int]] = field(default_factory=list)
+    divided: int = 0
+    error: SourceError | None = None
     pages: int = 0
     found: dict[bytes, int] = field(default_factory=dict)
     beside: Sweep | None = None
@@ -105,25 +120,34 @@ class Sweeping:
         # Those whose last sweep was slow, or timed out.
         self._slow: set[TableName] = set()
         self._again: dict[TableName, float] = {}
+        # Of how many queries the sweeps are that go around what was refused; and of those, where nearly all was swept.
+        self._arcs: dict[TableName, int] = {}
+        self._calm: dict[TableName, int] = {}
         self.swept = 0
 
     @property
     def every_ms(self) -> int:
         """How long it takes until each table is swept again. Few tables are swept often, for the lag that is shown;
         many as rarely as rows are delivered no later for it; and never more often than the budget allows."""
-        tables, confidence = len(self._planner.tables), self._settings.confidence_ms
+        confidence = self._settings.confidence_ms
         least = max(LEAST_MS, min(MOST_OFTEN_MS, confidence))
-        usual = min(max(least, 1000 * tables / USUAL_PER_SECOND), confidence + LATE_MS)
-        return round(max(usual, self._within_budget(tables), self._settings.minimal_wait_ms))
+        usual = min(max(least, 1000 * self._queries(self._calm) / USUAL_PER_SECOND), confidence + LATE_MS)
+        return round(max(usual, self._within_budget, self._settings.minimal_wait_ms))
 
     @property
     def late_ms(self) -> int:
         """By how much the budget makes the first change after a silence later than sweeps usually do."""
-        within = self._within_budget(len(self._planner.tables)) if self._settings.sweeps else 0
+        within = self._within_budget if self._settings.sweeps else 0
         return max(0, round(within - self._settings.confidence_ms - LATE_MS))
 
-    def _within_budget(self, tables: int) -> float:
-        return 1000 * tables / (self._settings.max_queries_per_second * SHARE)
+    @property
+    def _within_budget(self) -> float:
+        return 1000 * self._queries(self._arcs) / (self._settings.max_queries_per_second * SHARE)
+
+    def _queries(self, arcs: Mapping[TableName, int]) -> int:
+        """Of a sweep of each table."""
+        tables = self._planner.tables
+        return sum(arcs.get(table, 1) for table in tables) if arcs else len(tables)
 
     def pump(self, now_ms: int) -> None:
         """Begin what is due."""
@@ -147,7 +171,7 @@ class Sweeping:
         if active is None or not self._planner.is_sweeping(sweep):
             self._drop(sweep)
         elif isinstance(event, ReadFailed):
-            self._failed(active, event.error)
+            self._failed(active, event.request, event.error, narrowest)
         else:
             self._page(active, event, narrowest)
 
@@ -161,16 +185,23 @@ class Sweeping:
 
     def _begin(self, sweep: Sweep, now: float) -> None:
         active = self._active[sweep] = _Active(sweep, len(sweep.arcs), now)
+        self._arcs.pop(sweep.table, None)
+        self._calm.pop(sweep.table, None)
+        if sweep.around:
+            self._arcs[sweep.table] = len(sweep.arcs)
+            plan = self._planner.tables[sweep.table]
+            if (plan.awake - len(plan.refused)) * NEARLY_ALL < plan.groups:
+                self._calm[sweep.table] = len(sweep.arcs)
         if sweep.table in self._slow or sweep.table in self._dear:
             token = token_of(sweep.stream)
             active.beside = replace(sweep, arcs=((token, token),), groups=1)
             self._beside[active.beside] = active
-            self._ask(active.beside)
-        self._ask(sweep)
+            self._ask(active.beside, active.beside.arcs)
+        self._ask(sweep, sweep.arcs)
 
-    def _ask(self, sweep: Sweep) -> None:
+    def _ask(self, sweep: Sweep, arcs: Sequence[tuple[int, int]]) -> None:
         where = self._tables[sweep.table].log
-        for first, last in sweep.arcs:
+        for first, last in arcs:
             self._log.submit(SweepRequest(sweep, where, first, last, sweep.lower, sweep.upper, sweep.lower))
 
     def _looked_at_one(self, beside: Sweep, event: ReadEvent) -> None:
@@ -185,12 +216,21 @@ class Sweeping:
             if stream is not None and at is not None:
                 ms = millis_of(at)
                 active.found[stream] = min(ms, active.found.get(stream, ms))
-        if not event.last:
-            return
+        if event.last:
+            request = event.request
+            assert isinstance(request, SweepRequest)
+            active.through.append((request.first, request.last))
+            self._ended(active, narrowest)
+
+    def _ended(self, active: _Active, narrowest: int) -> None:
+        """One of its arcs was read, or refused for good."""
         active.outstanding -= 1
         if active.outstanding:
             return
         self._drop(active.sweep)
+        if active.error is not None:
+            self._partly(active, active.error, narrowest)
+            return
         self._planner.swept(active.sweep, active.found, narrowest)
         self.swept += 1
         table, took = active.sweep.table, self._clock() - active.began
@@ -198,7 +238,8 @@ class Sweeping:
         slow = took > max(DEAR_SECONDS, self.every_ms / 4000)
         # A look at one group that takes longer than the sweep, or fails, speaks for the sweep.
         dearer = active.alone is not None and took * SIDE_BY_SIDE > active.alone * active.sweep.groups
-        if active.pages > self._dear_pages or (slow and dearer):
+        # Of each arc the first page has to be.
+        if active.pages - len(active.through) >= self._dear_pages or (slow and dearer):
             self._dearer(table, f"a sweep of its log took {took:.1f} s and {active.pages} pages")
         elif slow:
             self._slow.add(table)
@@ -206,18 +247,47 @@ class Sweeping:
             self._slow.discard(table)
             self._dear.pop(table, None)
 
-    def _failed(self, active: _Active, error: SourceError) -> None:
-        self._drop(active.sweep)
-        self._planner.unswept(active.sweep)
-        table, why = active.sweep.table, f"its log could not be swept: {error}"
+    def _failed(self, active: _Active, request: SweepRequest, error: SourceError, narrowest: int) -> None:
+        sweep, table = active.sweep, active.sweep.table
         timed_out = isinstance(error, ReadTimedOut)
-        if timed_out and active.alone is not None and not self._times_out(table):
-            self._dearer(table, why)
+        dear = timed_out and active.alone is not None and not self._times_out(table)
+        if dear or not isinstance(error, RetriableSourceError):
+            self._drop(sweep)
+            self._planner.unswept(sweep)
+            why = f"its log could not be swept: {error}"
+            if dear:
+                self._dearer(table, why)
+            else:
+                self._refused[table] += 1
+                self._rest(table, why, doubled(REFUSED_SECONDS, self._refused[table], LONGEST_REFUSED))
             return
-        self._refused[table] += 1
-        self._rest(table, why, doubled(REFUSED_SECONDS, self._refused[table], LONGEST_REFUSED))
         if timed_out:
             self._slow.add(table)
+        soon = isinstance(error, ReplicasAway) and self._clock() - active.began < DIVIDED_SECONDS
+        parts: Sequence[tuple[int, int]] = ()
+        if soon and active.divided < MOST_DIVIDED:
+            parts = self._planner.parts(sweep, (request.first, request.last))
+        if parts:
+            active.divided += 1
+            active.outstanding += len(parts)
+            self._ask(sweep, parts)
+        else:
+            active.error = error
+        self._ended(active, narrowest)
+
+    def _partly(self, active: _Active, error: SourceError, narrowest: int) -> None:
+        """What did not get through is read by itself, and left out until it was answered and some time has passed."""
+        sweep, table = active.sweep, active.sweep.table
+        plan = self._planner.tables[table]
+        left_out = len(plan.refused)
+        self._refused[table] += 1
+        # From now on, and not from when it began.
+        pause = doubled(REFUSED_SECONDS, self._refused[table], LONGEST_REFUSED) + self._clock() - active.began
+        self._planner.swept(sweep, active.found, narrowest, active.through, round(pause * 1000))
+        self.swept += bool(active.through)
+        if len(plan.refused) > left_out:
+            told = (table, error, len(plan.refused), plan.groups)
+            log.info("%s: its log could not be swept: %s; of its groups of streams %d of %d are read one by one", *told)
 
     def _dearer(self, table: TableName, why: str) -> None:
         self._dear[table] += 1

@@ -29,6 +29,8 @@ A worker's life with it::
     for sweep in planner.sweeps(now, every_ms):       # instead of many such reads: arcs of the ring, lower, upper
         …query the first row of each stream in the arcs with lower <= time < upper…
         planner.swept(sweep, {stream: ms})            # the paged queries have ended; who has rows is read next
+        planner.swept(sweep, {…}, through=arcs)       # … or some of them: who has streams elsewhere is read
+        planner.parts(sweep, arc)                     # what to ask for in place of an arc that was refused
         planner.unswept(sweep)                        # … or broke off: all of them are read
 
     for opening in planner.openings(now):             # rows of a snapshot: tokens opening.left, of opening.state

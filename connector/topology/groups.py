@@ -40,7 +40,7 @@ class Sweep:
     Of each stream with a token in ``arcs`` (both ends included), the first row from ``lower`` up to ``upper``,
     exclusive, is wanted. What it says of the time before ``limit`` is final; from there on rows may still become
     visible, and one that is there already says only when its group is worth reading. It is made instead of reads of
-    so many ``groups``; ``stream`` is of one of them.
+    so many ``groups``; ``stream`` is of one of them. ``around``: its arcs leave out what was refused.
     """
 
     table: TableName
@@ -51,6 +51,7 @@ class Sweep:
     upper: int
     groups: int
     stream: bytes
+    around: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -131,6 +131,11 @@ class Lineage:
     def groups(self, slot: int) -> list[GroupState]:
         return self.by_slot.get(slot, [])
 
+    @property
+    def open(self) -> Iterable[GroupState]:
+        """Those of the newest set."""
+        return self._open.values()
+
     def closed(self, slot: int) -> list[GroupState]:
         """Those that have ended: few, but for some time after a change of all streams."""
         return list(self._closed.get(slot, ()))

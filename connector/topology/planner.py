@@ -8,11 +8,12 @@ ordered entries for the offsets topic. The steps and their order are told in the
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from connector.offsets_entry import OffsetsEntry
 from connector.table_name import TableName
-from connector.topology import claims, looks, snapshots, sweeps
+from connector.topology import arcs, claims, looks, snapshots, sweeps
+from connector.topology.arcs import Arc
 from connector.topology.book import SlotBook
 from connector.topology.commits import Commit, entries
 from connector.topology.groups import Read, Sweep
@@ -248,9 +249,21 @@ class Planner:
         plan = self._plans.get(sweep.table)
         return plan is not None and plan.sweep is sweep
 
-    def swept(self, sweep: Sweep, found: Mapping[bytes, int], narrowest: int = 1) -> bool:
-        """The whole sweep was read; ``found`` is the ms of the first row of each stream that has one."""
-        return sweeps.finish(self._plans[sweep.table], sweep, found, narrowest)
+    def parts(self, sweep: Sweep, arc: Arc) -> Sequence[Arc]:
+        """What to ask for in place of one of its arcs that was refused; nothing, if it cannot be divided."""
+        return arcs.parts(self._plans[sweep.table], arc)
+
+    def swept(
+        self,
+        sweep: Sweep,
+        found: Mapping[bytes, int],
+        narrowest: int = 1,
+        through: Sequence[Arc] | None = None,
+        pause_ms: int = 0,
+    ) -> bool:
+        """The whole sweep was read, or the arcs ``through``; ``found`` is the ms of the first row of each stream that
+        has one. The others are read one by one, for so long at least."""
+        return sweeps.finish(self._plans[sweep.table], sweep, found, narrowest, through, pause_ms)
 
     def unswept(self, sweep: Sweep) -> None:
         """The sweep did not get through: its groups are read one by one."""

@@ -7,11 +7,12 @@ readers their reads, transactions what is committed, the worker its slots.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from connector.offsets_entry import OffsetsEntry
 from connector.table_name import TableName
+from connector.topology.arcs import Arc
 from connector.topology.commits import Commit
 from connector.topology.groups import Read, Sweep
 from connector.topology.lineage import Observed, View
@@ -87,7 +88,16 @@ class ReadsPlan(Plan, Protocol):
 
     def is_sweeping(self, sweep: Sweep) -> bool: ...
 
-    def swept(self, sweep: Sweep, found: Mapping[bytes, int], narrowest: int = 1) -> bool: ...
+    def parts(self, sweep: Sweep, arc: Arc) -> Sequence[Arc]: ...
+
+    def swept(
+        self,
+        sweep: Sweep,
+        found: Mapping[bytes, int],
+        narrowest: int = 1,
+        through: Sequence[Arc] | None = None,
+        pause_ms: int = 0,
+    ) -> bool: ...
 
     def unswept(self, sweep: Sweep) -> None: ...
 

@@ -10,6 +10,9 @@ silent groups of its slot, so that what it costs is its part of one query, and o
 
 A sweep also sees rows that are too young to be delivered. They are no reason to believe anything, but one to wake
 their group and to read it when they are old enough. So sweeps may be a confidence window apart and delay nothing.
+
+Of a sweep that was refused in parts, what got through counts. The other groups are read by themselves, and left out
+(`arcs.py`) until they were answered and some time has passed.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
+from connector.topology.arcs import Arc, around_refused, outside
 from connector.topology.groups import GroupState, Silence, Sweep
 from connector.topology.table_state import TableState
 
@@ -40,7 +44,11 @@ def begin(plan: TableState, now: int) -> Sweep | None:
     lower = min([state.read_to for state in tired] + [silence.level for silence in silences], default=limit)
     if lower >= limit:
         return None
-    sweep = Sweep(plan.table, slots, plan.arcs(), lower, limit, now + 1, swept, _stream_of_one(plan, slots, tired))
+    plan.refused = {state for state in plan.refused if state.read_to < state.news_to}
+    around = bool(plan.refused)
+    arcs = around_refused(plan) if around else plan.arcs()
+    one = _stream_of_one(plan, slots, tired)
+    sweep = Sweep(plan.table, slots, arcs, lower, limit, now + 1, swept, one, around)
     for state in tired:
         state.swept = sweep
     plan.sweep = sweep
@@ -52,14 +60,24 @@ def _stream_of_one(plan: TableState, slots: Collection[int], tired: Sequence[Gro
     return next(chain(tired, silent)).group.streams[0]
 
 
-def finish(plan: TableState, sweep: Sweep, found: Mapping[bytes, int], narrowest: int) -> bool:
-    """All of the sweep was read, and ``found`` the first row (ms) of some streams. False: it is void.
+def finish(
+    plan: TableState,
+    sweep: Sweep,
+    found: Mapping[bytes, int],
+    narrowest: int,
+    through: Sequence[Arc] | None = None,
+    pause_ms: int = 0,
+) -> bool:
+    """The sweep was read, and ``found`` the first row (ms) of some streams. False: it is void.
 
-    ``narrowest`` ms is the least that a read covers: who is woken is read so much earlier.
+    ``narrowest`` ms is the least that a read covers: who is woken is read so much earlier. ``through``: the arcs that
+    were read to their ends, if others were refused; who has a stream elsewhere is read by itself, for ``pause_ms`` at
+    least.
     """
     if plan.sweep is not sweep:
         return False
     plan.sweep = None
+    _leave_out(plan, sweep, through, pause_ms)
     for slot in sweep.slots:
         if found:
             for state in plan.lineage.groups(slot):
@@ -80,6 +98,18 @@ def finish(plan: TableState, sweep: Sweep, found: Mapping[bytes, int], narrowest
     if plan.asleep:
         plan.silent_to = min((silence.level for silence in plan.silences.values() if silence.groups), default=None)
     return True
+
+
+def _leave_out(plan: TableState, sweep: Sweep, through: Sequence[Arc] | None, pause_ms: int) -> None:
+    if through is None:
+        return
+    for state in outside(plan, sweep.slots, through):
+        woken = plan.wake(state)
+        if state.close is None and state not in plan.refused:
+            plan.refused.add(state)
+            state.news_to = max(state.news_to, sweep.limit + pause_ms)
+        if woken:
+            plan.settle(state)
 
 
 def give_up(plan: TableState, sweep: Sweep) -> None:

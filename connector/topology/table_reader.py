@@ -190,7 +190,8 @@ class TableReader(TableState):
         self._parked.clear()
         self.announced.clear()
         # A sweep was begun for other groups, or other slots.
-        self.sweep, self.sweep_due, self._arcs = None, 0, None
+        self.sweep, self.sweep_due, self._arcs, self.pieces = None, 0, None, None
+        self.refused = {state for state in self.refused if state.slot in self.active and state.close is None}
         self._enough = self._groups = self.oldest_mark = self.silent_to = None
         self.book.stirs += 1
         by_slot = {

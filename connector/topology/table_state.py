@@ -48,6 +48,7 @@ class TableState:
 
     ``oldest_mark``: of all slots, seen when nothing but the time was there to move one; None: look at each.
     ``silent_to``: where the least of the silent groups stands, as long as all are.
+    ``refused``: groups that sweeps leave out, since they were refused; ``pieces``: see `arcs.py`.
     """
 
     laggard_ms = 10_000
@@ -105,6 +106,8 @@ class TableState:
         self.silent_to: int | None = None
         self.oldest_mark: int | None = None
         self._arcs: tuple[tuple[int, int], ...] | None = None
+        self.refused: set[GroupState] = set()
+        self.pieces: list[tuple[int, int, GroupState]] | None = None
 
     @property
     def newest(self) -> StreamSet | None:

@@ -143,7 +143,8 @@ async def _remove_node(admin: Admin, request: ApiRequest, names: tuple[str, ...]
 
 
 async def _stop_node(admin: Admin, request: ApiRequest, names: tuple[str, ...]) -> Any:
-    await admin.server.stop_node(admin.node(names[0]))
+    options = _options(request.body, missed=bool)
+    await admin.server.stop_node(admin.node(names[0]), missed=bool(options["missed"]))
     return admin.node(names[0]).describe()
 
 

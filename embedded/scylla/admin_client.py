@@ -121,8 +121,9 @@ class AdminClient:
     def remove_node(self, number: int) -> None:
         self.request("DELETE", f"/embedded/nodes/{number}")
 
-    def stop_node(self, number: int) -> None:
-        self.request("POST", f"/embedded/nodes/{number}/stop")
+    def stop_node(self, number: int, *, missed: bool = False) -> None:
+        """``missed``: reads that need its replicas are refused meanwhile."""
+        self.request("POST", f"/embedded/nodes/{number}/stop", {"missed": missed})
 
     def start_node(self, number: int, *, like: str | None = None, without: Iterable[str] | None = None) -> None:
         """As it was, or as another version of ScyllaDB (and without some of its extensions): an upgrade."""

@@ -14,6 +14,7 @@ from embedded.scylla.hooks import CdcHooks, TableChange
 from embedded.scylla.identity import DATACENTER
 from embedded.scylla.mutation import FULL_SLICE, Bound, ClusteringKey, Slice
 from embedded.scylla.paxos import is_paxos_state, paxos_name, paxos_state
+from embedded.scylla.results import RequestContext
 from embedded.scylla.rowstore import RowStore
 from embedded.scylla.schema import SYSTEM_KEYSPACES, Keyspace, Schema, Table
 from embedded.scylla.store import LiveCells, LiveRow, TableStore
@@ -24,7 +25,7 @@ _TRANSACTIONS_WITH_TABLETS = "2025.4"
 
 class Catalog:
     """What exists and where its rows are. `datacenters` is what `replication_factor` stands for, `version` what to be
-    like where lines of ScyllaDB differ."""
+    like where lines of ScyllaDB differ. `require` may refuse what is read."""
 
     def __init__(
         self, schema: Schema, clock: Clock, cdc: CdcHooks, stores: dict[uuid.UUID, TableStore], version: Version
@@ -36,6 +37,9 @@ class Catalog:
         self.stores = stores
         self.virtual: set[uuid.UUID] = set()
         self.datacenters: Callable[[], Iterable[str]] = lambda: (DATACENTER,)
+        self.require: Callable[[Table, Callable[[], Iterable[tuple[int, int]]], RequestContext], None] = (
+            lambda table, spans, context: None
+        )
 
     # ---- looking up --------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
 from embedded.scylla.auth import Credentials
+from embedded.scylla.availability import Availability
 from embedded.scylla.cdc.tables import Cdc
 from embedded.scylla.clock import Clock
 from embedded.scylla.counters import Counters
@@ -72,5 +73,6 @@ class Cluster:
         self.cdc = Cdc(self.schema, self.clock, self.streams, seed=settings.seed, version=settings.version)
         self.engine = Engine(self.schema, self.clock, self.cdc, settings.version)
         self.engine.catalog.datacenters = self.nodes.datacenters
+        self.engine.catalog.require = Availability(self).require
         install(self)
         self.schema.listen(self.events.schema_changed)

@@ -50,7 +50,7 @@ class Link(Protocol):
 class Node:
     """One node. `stale_as_of` (ms) is set while it shows the streams as they were known at that time, `writes_as_of`
     while it writes to those, `schema` while it hears of no change of the schema; `version` is its own, since clusters
-    are upgraded node by node."""
+    are upgraded node by node. `missed`: nobody answers for its replicas."""
 
     number: int
     address: IPv4Address
@@ -59,6 +59,7 @@ class Node:
     datacenter: str = DATACENTER
     host_id: uuid.UUID = field(default_factory=uuid.uuid4)
     up: bool = False
+    missed: bool = False
     stale_as_of: int | None = None
     writes_as_of: int | None = None
     schema: Remembered | None = None
@@ -90,6 +91,7 @@ class Node:
             "host_id": str(self.host_id),
             "datacenter": self.datacenter,
             "up": self.up,
+            "missed": self.missed,
             "shards": self.shards,
             "version": self.version.release,
             "offers": sorted(self.version.offered),

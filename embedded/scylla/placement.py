@@ -1,13 +1,14 @@
 """Where tablets live: which nodes, and which of their shards, hold the tablet of a token.
 
-In: the cluster, a table, a token. Out: a `Tablet`, or None for tables of vnode keyspaces. Every node answers for every
-token here; clients are told who holds it all the same, as ScyllaDB tells them (`TABLETS_ROUTING_V1`).
+In: the cluster, a table, a token. Out: a `Tablet`, or None for tables of vnode keyspaces; who holds tokens, of either.
+Every node answers for every token here; clients are told who holds it all the same, as ScyllaDB tells them
+(`TABLETS_ROUTING_V1`).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Protocol
@@ -64,6 +65,26 @@ def tablets_of(cluster: Placed, table: Table) -> list[Tablet]:
     """All tablets of a table, by token; none if it has vnodes."""
     lasts = last_tokens(cluster, table) or ()
     return [_tablet(cluster, table, lasts, at) for at in range(len(lasts))]
+
+
+def replicas_of(cluster: Placed, table: Table, first: int, last: int) -> Iterator[Sequence[Node]]:
+    """Who holds the tokens from one to another: of each tablet or vnode between them its replicas."""
+    lasts = last_tokens(cluster, table)
+    if lasts is not None:
+        for at in range(bisect_left(lasts, first), bisect_left(lasts, last) + 1):
+            yield [node for node, _ in _tablet(cluster, table, lasts, at).replicas]
+        return
+    owner = {token: node for node in cluster.nodes for token in cluster.streams.node_tokens(node.number)}
+    ends = sorted(owner)
+    holders = _holders(cluster, table.keyspace)
+    for at in range(bisect_left(ends, first), bisect_left(ends, last) + 1):
+        # Behind the last token the ring begins anew.
+        owners: dict[Node, None] = {}
+        for turn in range(len(ends)):
+            owners[owner[ends[(at + turn) % len(ends)]]] = None
+            if len(owners) == len(cluster.nodes):
+                break
+        yield [each for nodes, copies in holders for each in [node for node in owners if node in nodes][:copies]]
 
 
 def base_of(cluster: Placed, table: Table) -> Table | None:

@@ -130,13 +130,15 @@ class Server:
         if node.up:
             return
         await self._serve(node, *self._bind_both(node))
+        node.missed = False
         self.cluster.events.status_changed(node.address, self.port, up=True)
 
-    async def stop_node(self, node: Node) -> None:
-        """Close a node's sockets and connections, and tell the clients of the others."""
+    async def stop_node(self, node: Node, *, missed: bool = False) -> None:
+        """Close a node's sockets and connections, and tell the clients of the others. ``missed``: reads that need its
+        replicas are refused."""
         if not node.up:
             return
-        node.up = False
+        node.up, node.missed = False, missed
         for listener in self._listeners.pop(node.number, []):
             listener.close()
         self.drop_connections(node)

@@ -73,6 +73,7 @@ class Chaos:
             "stranded client": self._stranded_client,
             "leaders learn late": self._leaders_learn_late,
             "records unanswered": self._records_unanswered,
+            "ranges away": self._ranges_away,
             "times change": self._times_change,
             "times of offsets change": self._times_of_offsets_change,
             "topic deleted": self._topic_deleted,
@@ -122,6 +123,7 @@ class Chaos:
         broker.network.seconds = 0.004
         broker.transactions.marker_seconds = 0.02
         cluster.timeouts = cluster.errors = 0.0
+        cluster.lost = []
         cluster.seconds = 0.006
         for node in cluster.nodes:
             node.confused_until = 0.0
@@ -254,6 +256,13 @@ class Chaos:
     def _nodes_away(self) -> None:
         cluster = self._service.cluster
         cluster.away_until = max(cluster.away_until, self._scheduler.now + self._random.uniform(0.2, 4.0))
+
+    def _ranges_away(self) -> None:
+        """Nobody holds what one or two nodes did, or all are back."""
+        step = 1 << 59
+        nodes = self._random.choice([0, 1, 1, 2])
+        lost = [place for place in range(32) if self._random.random() < nodes / 3]
+        self._service.cluster.lost = [((place - 16) * step, (place - 15) * step - 1) for place in lost]
 
     def _node_lies(self) -> None:
         node = self._random.choice(self._service.cluster.nodes)

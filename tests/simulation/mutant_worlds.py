@@ -44,6 +44,13 @@ ROUGH = Plan(Kind(tables=1, shards=3, rows=80, seconds=8.0), Roughness(0.7, unti
 READS_TIME_OUT = replace(
     ROUGH, calm_seconds=CALM_SECONDS, roughness=Roughness(0.5, at_steps=0, until=8.0, only=("reads time out",))
 )
+# Nobody holds every third range, now and then: sweeps are refused in parts. Most streams are silent.
+RANGES_AWAY = replace(
+    ROUGH,
+    kind=replace(ROUGH.kind, rows=60, changes=1),
+    calm_seconds=CALM_SECONDS,
+    roughness=Roughness(0.7, at_steps=0, until=10.0, only=("ranges away", "kill", "leader moves")),
+)
 STOPS = replace(
     ROUGH,
     roughness=Roughness(0.4, until=10.0, only=("orderly stop", "lost answers", "leader moves", "coordinator moves")),
@@ -345,6 +352,7 @@ NAMED = {
     # A dropped table that returns is looked for up to 90 s.
     "stops": replace(STOPS, calm_seconds=150),
     "reads": READS_TIME_OUT,
+    "ranges": RANGES_AWAY,
     "tables": OTHER_TABLES,
     "groups": TWO_GROUPS,
     "pauses": PAUSES,

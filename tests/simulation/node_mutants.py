@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.simulation.mutant_worlds import RANGES_AWAY, world
 from tests.simulation.mutation import Mutant, of
 from tests.source import test_source_connection as connecting
 from tests.source import test_source_routing as routing
 from tests.source import test_source_sweeping as sweeping
 from tests.source import test_source_tables as tables
+from tests.topology import test_topology_arcs as arcs
 from tests.worker import test_worker_blocked_readers as blocked
 from tests.worker import test_worker_lost_records as lost
 
@@ -20,6 +22,8 @@ ROUTING = "connector/source/routing.py"
 SECOND_ASKING = "connector/source/second_asking.py"
 STANDSTILL = "connector/source/standstill.py"
 SWEEPING = "connector/source/sweeping.py"
+SWEEPS = "connector/topology/sweeps.py"
+ARCS = "connector/topology/arcs.py"
 WATCH = "connector/source/watch.py"
 LOST_RECORDS = "connector/worker/lost_records.py"
 TOPIC_LOOKS = "connector/worker/topic_looks.py"
@@ -160,6 +164,62 @@ NODES = [
         "timed_out = isinstance(error, ReadTimedOut)",
         "timed_out = True",
         sweeping.test_a_sweep_that_is_refused_says_nothing_of_its_price_and_is_soon_tried_again,
+    ),
+    Mutant(
+        "of a sweep that was refused in parts only what got through was swept",
+        SWEEPS,
+        "    if through is None:\n",
+        "    if through is not sweep:\n",
+        world(RANGES_AWAY, 1),
+    ),
+    Mutant(
+        "an arc counts when it was read to its end",
+        SWEEPING,
+        "            active.error = error\n",
+        "            active.error = error\n            active.through.append((request.first, request.last))\n",
+        world(RANGES_AWAY, 1),
+    ),
+    Mutant(
+        "sweeps go around what was refused",
+        SWEEPS,
+        "    around = bool(plan.refused)\n",
+        "    around = False\n",
+        arcs.test_sweeps_go_around_what_is_refused_until_a_read_of_it_was_answered_and_some_time_has_passed,
+    ),
+    Mutant(
+        "who was refused is read by himself before he is swept again",
+        SWEEPS,
+        "            state.news_to = max(state.news_to, sweep.limit + pause_ms)\n",
+        "            pass\n",
+        arcs.test_who_was_answered_too_soon_is_not_yet_swept_again,
+    ),
+    Mutant(
+        "a vnode across the ring's end was swept when both of its pieces were",
+        ARCS,
+        "        if not all(inside(",
+        "        if not any(inside(",
+        arcs.test_a_vnode_across_the_rings_end_has_two_pieces,
+    ),
+    Mutant(
+        "arcs leave out what other workers have, which may be refused",
+        ARCS,
+        "state.slot not in slots or ",
+        "",
+        arcs.test_what_is_refused_of_other_workers_is_not_asked_for,
+    ),
+    Mutant(
+        "nothing is asked for in parts for ever",
+        SWEEPING,
+        "if soon and active.divided < MOST_DIVIDED:",
+        "if soon:",
+        sweeping.test_where_much_is_refused_reads_of_single_groups_tell_what,
+    ),
+    Mutant(
+        "arcs around what is refused are queries of the budget",
+        SWEEPING,
+        "sum(arcs.get(table, 1) for table in tables)",
+        "sum(1 for table in tables)",
+        of(sweeping.test_arcs_around_what_is_refused_are_not_dear_and_queries_like_others, 40, 3_200),
     ),
     Mutant(
         "each topic is looked at by one worker",

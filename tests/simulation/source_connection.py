@@ -19,7 +19,7 @@ from connector.cql_names import LOG_SUFFIX
 from connector.errors import RetriableSourceError, SourceError, TableMissing
 from connector.native.samples import page_of
 from connector.source import Connection, ServerClock
-from connector.source.failures import NotReached, ReadTimedOut
+from connector.source.failures import NotReached, ReadTimedOut, ReplicasAway
 from connector.source.hosts_in_turn import HostsInTurn
 from connector.source.pages import RawPage
 from connector.timeuuid import time_key
@@ -99,6 +99,9 @@ class Cluster:
     # Of every read of a log: how many of its streams, for worlds that must have read several at once.
     widest: int = 0
     sweeps: int = 0
+    # Tokens that nobody holds any more, from one to another; how many sweeps were refused for that.
+    lost: list[tuple[int, int]] = field(default_factory=list)
+    refused: int = 0
     nodes: list[Node] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -108,6 +111,11 @@ class Cluster:
     @property
     def now_ms(self) -> int:
         return int((EPOCH + self.scheduler.now) * 1000)
+
+    def require(self, first: int, last: int) -> None:
+        """Whoever asks for a token that nobody holds is refused."""
+        if any(low <= last and first <= high for low, high in self.lost):
+            raise ReplicasAway("Cannot achieve consistency level for cl QUORUM. Requires 2, alive 1")
 
     def table(self, keyspace: str, name: str, node: Node) -> Table | None:
         """As a node has it, which may not have heard that it was dropped, and created again."""
@@ -258,6 +266,8 @@ class SimulatedConnection(Connection):
         given, start, end = statement.values
         streams = list(given) if isinstance(given, list) else [given]
         self._simulated.widest = max(self._simulated.widest, len(streams))
+        for stream in streams:
+            self._simulated.require(token_of(stream), token_of(stream))
         lower, upper = (time_key(each.bytes if isinstance(each, uuid.UUID) else each) for each in (start, end))
         now = self._simulated.now_ms
         oldest = now - table.ttl * 1000
@@ -289,6 +299,11 @@ class SimulatedConnection(Connection):
         if table is None:
             raise TableMissing(f"unconfigured table {asked['table']}")
         first, last, *bounds = statement.values
+        try:
+            self._simulated.require(first, last)
+        except ReplicasAway:
+            self._simulated.refused += 1
+            raise
         lower, upper = (time_key(each.bytes) for each in bounds)
         now = self._simulated.now_ms
         oldest = now - table.ttl * 1000

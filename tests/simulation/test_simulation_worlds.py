@@ -35,6 +35,7 @@ from tests.simulation.mutant_worlds import (
     OTHER_TABLES,
     PAUSES,
     POSITIONS,
+    RANGES_AWAY,
     READS_TIME_OUT,
     REGISTRY,
     RENAMES,
@@ -197,6 +198,13 @@ def test_nor_is_it_where_brokers_tell_when_positions_were_written() -> None:
     outcome = simulate(0, STAMPED_OFFSETS)
     assert not outcome.faults
     assert outcome.kinds["times of offsets change"]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 9])
+def test_what_nobody_holds_for_a_while_is_not_passed_over(seed: int) -> None:
+    outcome = simulate(seed, RANGES_AWAY)
+    assert not outcome.faults
+    assert outcome.kinds["ranges away"]
 
 
 @pytest.mark.parametrize("seed", [1, 4, 7])

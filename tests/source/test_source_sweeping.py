@@ -10,7 +10,7 @@ import pytest
 from cassandra.cqltypes import BytesType, TimeUUIDType
 
 from connector.errors import RetriableSourceError
-from connector.source.failures import ReadTimedOut
+from connector.source.failures import ReadTimedOut, ReplicasAway
 from connector.source.log_reader import LogReader, LogTable, PageRead, ReadEvent, ReadFailed, SweepRequest
 from connector.source.pages import RawPage
 from connector.source.settings import ReadingSettings
@@ -18,14 +18,16 @@ from connector.source.sweeping import (
     AT_ONCE,
     DEAR_PAGES,
     DEAR_SECONDS,
+    DIVIDED_SECONDS,
     LATE_MS,
     LONGEST_PAUSE,
+    MOST_DIVIDED,
     PAUSE_SECONDS,
     Sweeping,
 )
 from connector.source.tables import Tables
 from connector.table_name import TableName
-from connector.topology import Sweep
+from connector.topology import Sweep, token_of
 from connector.topology.streams import RING
 from tests.topology.single import CONFIDENCE, TABLE, Single, row, stream, tablets
 
@@ -70,9 +72,27 @@ class Swept:
         self.one.to(self.one.now + round(seconds * 1000))
         self.sweeping.pump(self.one.now)
 
+    def read_on(self, seconds: float) -> None:
+        """All groups that may be read are, and have nothing; then as `later`."""
+        self.one.read_all()
+        self.later(seconds)
+
     def answer(self, *rows: tuple[bytes, bytes], last: bool = True) -> None:
         page = RawPage(("cdc$stream_id", "cdc$time"), (BytesType, TimeUUIDType), list(rows))
         self.tell(PageRead(self.log.submitted[-1], page, 1, last))
+
+    def refuse(self, *streams: bytes) -> int:
+        """Of what is asked for, and of its parts, whatever goes over the tokens of some streams is refused, the rest
+        answered; how much that is."""
+        tokens, told = [token_of(each) for each in streams], 0
+        while self.log.submitted:
+            told += 1
+            request = self.log.submitted.pop(0)
+            if any(request.first <= token <= request.last for token in tokens):
+                self.tell(ReadFailed(request, ReplicasAway("Unavailable"), 0))
+            else:
+                self.tell(PageRead(request, RawPage((), (), []), 1, True))
+        return told
 
     def answer_beside(self) -> None:
         """Of the look at a single group that goes with a sweep, if there is one."""
@@ -103,7 +123,8 @@ def test_a_sweep_that_times_out_where_single_reads_do_not_is_not_tried_again_for
     swept.sweeping.pump(swept.one.now)
     swept.tell(ReadFailed(swept.log.submitted[0], ReadTimedOut("it timed out"), 0))
     for pause in (PAUSE_SECONDS, 2 * PAUSE_SECONDS):
-        swept.later(2.0)
+        swept.read_on(2.0)
+        swept.read_on(0.5)
         swept.answer_beside()
         swept.clock += 10.0
         swept.tell(ReadFailed(swept.log.submitted[0], ReadTimedOut("it timed out"), 0))
@@ -133,10 +154,10 @@ def test_a_sweep_that_times_out_where_single_reads_do_as_well_is_soon_tried_agai
         elif alone == "times out" and len(swept.log.submitted) > 1:
             swept.tell(ReadFailed(swept.log.submitted[0], ReadTimedOut("it timed out"), 0))
         swept.tell(ReadFailed(swept.log.submitted[-1], ReadTimedOut("it timed out"), 0))
-        swept.one.planner.aborted()
-        swept.later(pause - 0.5)
-        assert not swept.log.submitted
-        swept.later(0.5)
+        for _ in range(2):
+            swept.read_on(pause / 2)
+            assert not swept.log.submitted
+        swept.read_on(0.5)
         assert swept.log.submitted
     swept.answer_beside()
     swept.answer()
@@ -152,19 +173,87 @@ def test_a_sweep_that_is_refused_says_nothing_of_its_price_and_is_soon_tried_aga
         swept.tell(ReadFailed(swept.log.submitted[0], RetriableSourceError("Unavailable"), 0))
         assert set(swept.one.reads()) == set(STREAMS), "others may be answered"
         swept.one.planner.aborted()
-        swept.later(pause - 0.5)
-        assert not swept.log.submitted
-        swept.one.reads()
-        swept.one.planner.aborted()
-        swept.later(0.5)
+        for _ in range(2):
+            swept.read_on(pause / 2)
+            assert not swept.log.submitted
+        swept.read_on(0.5)
         assert swept.log.submitted
     swept.answer()
     swept.later(2.0)
     swept.tell(ReadFailed(swept.log.submitted[0], RetriableSourceError("Unavailable"), 0))
-    swept.one.reads()
-    swept.one.planner.aborted()
-    swept.later(2.0)
+    swept.read_on(2.0)
+    swept.read_on(0.5)
     assert swept.log.submitted
+
+
+MANY = [stream(place) for place in range(1, 129)]
+
+
+def test_what_is_refused_is_asked_for_in_parts_and_the_next_sweeps_go_around_it() -> None:
+    swept = Swept(MANY)
+    swept.sweeping.pump(swept.one.now)
+    assert swept.refuse(MANY[40]) == 2 * 7 + 1
+    assert set(swept.one.reads()) == {MANY[40]}, "all others were answered"
+    for _ in range(3):
+        swept.later(2.0)
+        assert swept.refuse(MANY[40]) == 2
+        assert swept.awake == 1
+    swept.one.planner.aborted()
+    swept.read_on(1.0)
+    swept.later(1.0)
+    assert [(each.first, each.last) for each in swept.log.submitted] == [*RING], "a read of it was answered"
+
+
+def test_where_much_is_refused_reads_of_single_groups_tell_what() -> None:
+    gone = MANY[::3]
+    swept = Swept(MANY)
+    swept.sweeping.pump(swept.one.now)
+    assert swept.refuse(*gone) <= 2 * MOST_DIVIDED + 1
+    for _ in range(3):
+        for first, read in swept.one.reads().items():
+            if first not in gone:
+                swept.one.planner.finish(read)
+        swept.later(1.0)
+        swept.refuse(*gone)
+    swept.later(1.0)
+    arcs = len(swept.log.submitted)
+    assert arcs == len(gone), "what lies between them"
+    assert swept.refuse(*gone) == arcs
+    assert swept.awake == len(gone)
+
+
+@pytest.mark.parametrize("why", ["slowly", "for another reason"])
+def test_nothing_is_asked_for_in_parts_that_would_be_refused_slowly_or_as_well(why: str) -> None:
+    swept = Swept(MANY)
+    swept.sweeping.pump(swept.one.now)
+    swept.clock += DIVIDED_SECONDS if why == "slowly" else 0.0
+    error = ReplicasAway("away") if why == "slowly" else RetriableSourceError("too much to do")
+    swept.tell(ReadFailed(swept.log.submitted.pop(), error, 0))
+    assert not swept.log.submitted
+    assert swept.awake == len(MANY)
+
+
+@pytest.mark.parametrize(("budget", "every_ms"), [(40, 3_200), (500, CONFIDENCE + LATE_MS)])
+def test_arcs_around_what_is_refused_are_not_dear_and_queries_like_others(budget: int, every_ms: int) -> None:
+    """They are as far apart as nothing is later for it, and farther if the budget wants it."""
+    gone = MANY[::2]
+    swept = Swept(MANY, max_queries_per_second=budget)
+    swept.sweeping.pump(swept.one.now)
+    swept.refuse(*gone)
+    assert swept.sweeping.every_ms == 300
+    for _ in range(4):
+        for first, read in swept.one.reads().items():
+            if first not in gone:
+                swept.one.planner.finish(read)
+        swept.later(1.0)
+        swept.refuse(*gone)
+    assert swept.awake == len(gone)
+    swept.later(10.0)
+    assert len(swept.log.submitted) == len(gone)
+    assert swept.sweeping.every_ms == every_ms
+    swept.refuse(*gone)
+    swept.later(10.0)
+    assert swept.log.submitted, "not dear"
 
 
 def test_a_dear_sweep_counts_and_is_not_tried_again_for_a_while() -> None:
@@ -253,6 +342,7 @@ def test_pauses_have_a_limit() -> None:
     swept = Swept()
     for _ in range(12):
         swept.later(LONGEST_PAUSE + 1)
+        swept.read_on(0.5)
         swept.tell(ReadFailed(swept.log.submitted[0], RetriableSourceError("it timed out"), 0))
 
 

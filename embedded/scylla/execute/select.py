@@ -7,7 +7,7 @@ clustering column go to the store's own short cut, if it has one.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -23,7 +23,7 @@ from embedded.scylla.execute.run import Run
 from embedded.scylla.execute.scan import Found, Scan, rows
 from embedded.scylla.execute.selectors import Folder, Selection, compile_column, compile_selected
 from embedded.scylla.execute.terms import Scope, compile_term
-from embedded.scylla.results import UNSET, ColumnSpec, Row, Rows
+from embedded.scylla.results import UNSET, ColumnSpec, RequestContext, Row, Rows
 from embedded.scylla.schema import Column, Table
 from embedded.scylla.store import PageRequest, TableStore
 
@@ -32,6 +32,8 @@ _TEXT = native("text")
 _PAGE_BYTES = 1 << 20
 _SHOULD_ALLOW_FILTERING = "This query should use ALLOW FILTERING and will be rejected in future versions."
 Stores = Callable[[Table], TableStore]
+Span = tuple[int, int]
+Require = Callable[[Table, Callable[[], Iterable[Span]], RequestContext], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,32 @@ def compile_select(statement: Select, table: Table, scope: Scope, stores: Stores
     if statement.json:
         shown = (ColumnSpec(table.keyspace, table.name, "[json]", _TEXT),)
     return SelectPlan(table, shown, restrictions, execute)
+
+
+def guarded(plan: SelectPlan, require: Require) -> Callable[[Run], Rows]:
+    """``require`` may refuse a page, for the tokens that it goes over; both ends of a span are included."""
+
+    def execute(run: Run) -> Rows:
+        answer = plan.execute(run)
+        require(plan.table, lambda: _spans(plan, run, answer), run.context)
+        return answer
+
+    return execute
+
+
+def _spans(plan: SelectPlan, run: Run, answer: Rows) -> Iterator[Span]:
+    restrictions, state = plan.restrictions, run.context.paging_state
+    if restrictions.key_values is not None:
+        for token in map(plan.table.token_of, restrictions.partition_keys(run)):
+            yield token, token
+        return
+    first, last = restrictions.token_range(run)
+    if state:
+        first = plan.table.token_of(unpack_position(state).key)
+    if answer.paging_state:
+        last = plan.table.token_of(unpack_position(answer.paging_state).key)
+    if first <= last:
+        yield first, last
 
 
 # ---- what is allowed ---------------------------------------------------------------------------------------------

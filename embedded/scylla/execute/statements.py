@@ -17,7 +17,7 @@ from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute import indexes, keyspaces, tables, views
 from embedded.scylla.execute.apply import Writer, answer_columns
 from embedded.scylla.execute.run import Run, Ticker
-from embedded.scylla.execute.select import compile_select
+from embedded.scylla.execute.select import compile_select, guarded
 from embedded.scylla.execute.terms import Scope, compile_term
 from embedded.scylla.execute.writeplan import WritePlan
 from embedded.scylla.execute.writes import compile_write
@@ -72,11 +72,12 @@ class Compiler:
         scope, table = self._scope(statement.name, markers, current)
         plan = compile_select(statement, table, scope, self._catalog.store)
         catalog, clock, ticker = self._catalog, self._catalog.clock, self._ticker
+        execute = guarded(plan, lambda *asked: catalog.require(*asked))
 
         def run(values: Sequence[BoundValue], context: RequestContext) -> Result:
             if context.consistency in _SERIAL:
                 catalog.begin_transaction(table)
-            return plan.execute(Run(values, context, clock, ticker))
+            return execute(Run(values, context, clock, ticker))
 
         return Compiled(_variables(scope), _pk_indexes(scope.targets, table), plan.columns, run, (table,))
 
