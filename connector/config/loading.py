@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,7 @@ from connector.config.connector_config import (
     signal_topic_of,
 )
 from connector.config.converter_choice import choose_converters, with_name_modes
+from connector.config.converters import ConverterConfig
 from connector.config.document import (
     OF_A_CONNECTOR,
     OF_THE_SOURCE,
@@ -35,7 +37,7 @@ from connector.config.document import (
 from connector.config.environment import OF_A_WORKER, PREFIX, environment_properties, without_prefix
 from connector.config.findings import Findings
 from connector.config.http_config import HttpConfig, check_http
-from connector.config.kafka import is_secret, kafka_properties
+from connector.config.kafka import KafkaProperties, is_secret, kafka_properties
 from connector.config.parsing import parse
 from connector.config.properties import CONNECTOR, WORKER_BY_NAME, idle_reason, neighbour_of
 from connector.config.references import provider_names, resolve_references
@@ -43,8 +45,8 @@ from connector.config.secret import Secret
 from connector.config.single_values import check_single_values
 from connector.config.source_config import SourceConfig
 from connector.config.tls import TlsConfig
-from connector.config.topic_creation import read_topic_creation
-from connector.config.transforms import TransformCheck, TransformNote, read_transforms
+from connector.config.topic_creation import TopicCreation, read_topic_creation
+from connector.config.transforms import TransformCheck, TransformNote, TransformSpec, read_transforms
 from connector.config.unfilled import unfilled
 from connector.config.unknown_names import is_worker_name, unknown_connector_names, unknown_worker_names
 from connector.config.unlisted import check_unlisted
@@ -70,117 +72,164 @@ def load(
     """
     environ = os.environ if environ is None else environ
     findings = Findings() if findings is None else findings
-    connector_document = read_document(connector, "connector", environ)
-    worker_document = read_document(worker, "worker", environ)
-    unknown_variables = _take_environment(worker_document, environ)
-    _mention_without_prefix(worker_document, environ, findings)
-    providers = provider_names(worker_document, environ, [connector_document])
-    _told_apart(connector_document, worker_document)
-    for document in (connector_document, worker_document):
-        resolve_references(document, environ, providers, partial(idle_reason, worker=document is worker_document))
-        findings.problems += document.problems
-        for name, text in document.notes:
-            findings.notice(document, name, text)
-    if "warehouse" in connector_document.texts and not OF_A_CONNECTOR & connector_document.texts.keys():
-        text = "This is a landing file, which `scylla-cdc land` takes; a connector has a file of its own"
-        raise ConfigurationError(
-            [Problem("warehouse", text, None, "see docs/configuration.md", connector_document.file)]
-        )
-    _take_no_number(worker_document, findings)
-    connector_values = parse(connector_document, CONNECTOR, findings)
-    worker_values = parse(worker_document, WORKER_BY_NAME, findings)
-    unknown = connector_values["config.unknown"]
-    unknown_connector_names(connector_document, findings, unknown)
-    unknown_worker_names(worker_document, unknown_variables, findings, unknown)
-    check_unlisted(connector_document, connector_values, findings)
+    files = _read(connector, worker, environ, findings)
+    values, worker_values = _parsed(files, findings)
 
-    key, value, header, worker_key, worker_value = choose_converters(connector_document, worker_document, findings)
-    key, value = (with_name_modes(one, connector_values) for one in (key, value))
-    transforms, transform_findings = read_transforms(
-        connector_values.get("transforms", ()),
-        connector_values.get("predicates", ()),
-        connector_document.texts,
-        transform_check,
-        # A converter that is wrong itself should not make the transforms look wrong too.
-        schemaless=value is None or (value.kind == "json" and not value.schemas_enable),
-        output_format=connector_values["cdc.output.format"],
-    )
-    creation, creation_problems = read_topic_creation(
-        connector_values.get("topic.creation.groups", ()), connector_document.texts
-    )
-    for found in (*transform_findings, *creation_problems):
-        if isinstance(found, TransformNote):
-            findings.notice(connector_document, found.property, found.text)
-        else:
-            findings.problem(connector_document, found.property, found.problem, found.suggestion)
-    for document in (connector_document, worker_document):
+    key, value, header, worker_key, worker_value = choose_converters(files.connector, files.worker, findings)
+    key, value = (with_name_modes(one, values) for one in (key, value))
+    # A converter that is wrong itself should not make the transforms look wrong too.
+    schemaless = value is None or (value.kind == "json" and not value.schemas_enable)
+    transforms, creation = _transforms_and_topics(files.connector, values, schemaless, transform_check, findings)
+    for document in (files.connector, files.worker):
         _mention_weak(document, findings)
         _mention_placeholders(document, findings)
-    exactly_once = connector_values["exactly.once.support"] != "disabled"
-    kafka = kafka_properties(connector_document, worker_document, worker_values, findings, exactly_once, unknown)
-    rules.check(connector_document, worker_document, connector_values, worker_values, findings)
-    check_http(worker_document, worker_values, findings)
+    exactly_once = values["exactly.once.support"] != "disabled"
+    unknown = values["config.unknown"]
+    kafka = kafka_properties(files.connector, files.worker, worker_values, findings, exactly_once, unknown)
+    rules.check(files.connector, files.worker, values, worker_values, findings)
+    check_http(files.worker, worker_values, findings)
     if key is not None and value is not None:
-        check_single_values(connector_document, key, value, transforms, findings)
-        check_avro_names(connector_document, connector_values, (key, value), transforms, findings)
+        check_single_values(files.connector, key, value, transforms, findings)
+        check_avro_names(files.connector, values, (key, value), transforms, findings)
     if findings.problems or any(one is None for one in (key, value, header, worker_key, worker_value)):
         raise ConfigurationError(findings.problems)
 
     assert key is not None and value is not None and header is not None
     assert worker_key is not None and worker_value is not None
-    names = names_of(connector_values)
-    rules.require_topics_of_their_own(connector_document, connector_values, names, findings)
+    names = names_of(values)
+    rules.require_topics_of_their_own(files.connector, values, names, findings)
     if findings.problems:
         raise ConfigurationError(findings.problems)
-    rules.mention_compaction(connector_document, connector_values, names, creation, findings)
-    built = ConnectorConfig(
-        name=connector_values["name"],
-        tasks_max=connector_values["tasks.max"],
-        connection=connection_config(connector_values),
-        reading=ReadingConfig.made_of(connector_values, signal_topic=signal_topic_of(connector_values)),
-        output=OutputConfig.made_of(
-            connector_values,
-            names=names,
-            schema_topic=names.schema_topic,
-            key_converter=key,
-            value_converter=value,
-            header_converter=header,
-            transforms=transforms,
-        ),
-        delivery=DeliveryConfig.made_of(
-            connector_values,
-            exactly_once=exactly_once,
-            transaction_timeout_ms=kafka.producer["transaction.timeout.ms"],
-            offset_topic=connector_values["offsets.storage.topic"] or worker_values["offset.storage.topic"],
-            topic_creation=creation,
-            create_topics=worker_values["topic.creation.enable"],
-            dead_letters=connector_values["errors.tolerance"] == "all",
-            dead_letter_topic=names.dead_letter_topic,
-        ),
-        values=_with_families(connector_document, connector_values),
-        given=frozenset(connector_document.texts),
-        written=_as_written(connector_document),
+    rules.mention_compaction(files.connector, values, names, creation, findings)
+    output = OutputConfig.made_of(
+        values,
+        names=names,
+        schema_topic=names.schema_topic,
+        key_converter=key,
+        value_converter=value,
+        header_converter=header,
+        transforms=transforms,
+    )
+    delivery = DeliveryConfig.made_of(
+        values,
+        exactly_once=exactly_once,
+        transaction_timeout_ms=kafka.producer["transaction.timeout.ms"],
+        offset_topic=values["offsets.storage.topic"] or worker_values["offset.storage.topic"],
+        topic_creation=creation,
+        create_topics=worker_values["topic.creation.enable"],
+        dead_letters=values["errors.tolerance"] == "all",
+        dead_letter_topic=names.dead_letter_topic,
     )
     return Configuration(
-        connector=built,
-        worker=WorkerConfig.made_of(
-            worker_values,
-            bootstrap_servers=kafka.producer["bootstrap.servers"],
-            offsets=_storage_topic("offset.storage", worker_document, worker_values),
-            status=_storage_topic("status.storage", worker_document, worker_values),
-            configs=_storage_topic("config.storage", worker_document, worker_values),
-            session_timeout_ms=kafka.consumer["session.timeout.ms"],
-            heartbeat_interval_ms=kafka.consumer["heartbeat.interval.ms"],
-            transaction_timeout_ms=kafka.producer["transaction.timeout.ms"],
-            key_converter=worker_key,
-            value_converter=worker_value,
-            http=HttpConfig.made_of(worker_values),
-            values=_with_families(worker_document, worker_values),
-            given=frozenset(worker_document.texts),
-        ),
+        connector=_connector_config(files.connector, values, output, delivery),
+        worker=_worker_config(files.worker, worker_values, kafka, worker_key, worker_value),
         kafka=kafka,
         notices=findings.notices,
         warnings=findings.warnings,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Both documents, with what their references name. ``unknown_variables``: of the environment, by property."""
+
+    connector: Document
+    worker: Document
+    unknown_variables: Mapping[str, str]
+
+
+def _read(connector: Source, worker: Source | None, environ: Mapping[str, str], findings: Findings) -> _Files:
+    connector_document = read_document(connector, "connector", environ)
+    worker_document = read_document(worker, "worker", environ)
+    files = _Files(connector_document, worker_document, _take_environment(worker_document, environ))
+    _mention_without_prefix(files.worker, environ, findings)
+    providers = provider_names(files.worker, environ, [files.connector])
+    _told_apart(files.connector, files.worker)
+    for document in (files.connector, files.worker):
+        resolve_references(document, environ, providers, partial(idle_reason, worker=document is files.worker))
+        findings.problems += document.problems
+        for name, text in document.notes:
+            findings.notice(document, name, text)
+    if "warehouse" in files.connector.texts and not OF_A_CONNECTOR & files.connector.texts.keys():
+        text = "This is a landing file, which `scylla-cdc land` takes; a connector has a file of its own"
+        raise ConfigurationError([Problem("warehouse", text, None, "see docs/configuration.md", files.connector.file)])
+    return files
+
+
+def _parsed(files: _Files, findings: Findings) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values of the connector and of the worker."""
+    _take_no_number(files.worker, findings)
+    values = parse(files.connector, CONNECTOR, findings)
+    worker_values = parse(files.worker, WORKER_BY_NAME, findings)
+    unknown = values["config.unknown"]
+    unknown_connector_names(files.connector, findings, unknown)
+    unknown_worker_names(files.worker, files.unknown_variables, findings, unknown)
+    check_unlisted(files.connector, values, findings)
+    return values, worker_values
+
+
+def _transforms_and_topics(
+    document: Document,
+    values: Mapping[str, Any],
+    schemaless: bool,
+    transform_check: TransformCheck | None,
+    findings: Findings,
+) -> tuple[tuple[TransformSpec, ...], TopicCreation]:
+    """What families of properties describe: the chain of transforms, and how topics are created."""
+    transforms, transform_findings = read_transforms(
+        values.get("transforms", ()),
+        values.get("predicates", ()),
+        document.texts,
+        transform_check,
+        schemaless=schemaless,
+        output_format=values["cdc.output.format"],
+    )
+    creation, creation_problems = read_topic_creation(values.get("topic.creation.groups", ()), document.texts)
+    for found in (*transform_findings, *creation_problems):
+        if isinstance(found, TransformNote):
+            findings.notice(document, found.property, found.text)
+        else:
+            findings.problem(document, found.property, found.problem, found.suggestion)
+    return transforms, creation
+
+
+def _connector_config(
+    document: Document, values: Mapping[str, Any], output: OutputConfig, delivery: DeliveryConfig
+) -> ConnectorConfig:
+    return ConnectorConfig(
+        name=values["name"],
+        tasks_max=values["tasks.max"],
+        connection=connection_config(values),
+        reading=ReadingConfig.made_of(values, signal_topic=signal_topic_of(values)),
+        output=output,
+        delivery=delivery,
+        values=_with_families(document, values),
+        given=frozenset(document.texts),
+        written=_as_written(document),
+    )
+
+
+def _worker_config(
+    document: Document,
+    values: Mapping[str, Any],
+    kafka: KafkaProperties,
+    key_converter: ConverterConfig,
+    value_converter: ConverterConfig,
+) -> WorkerConfig:
+    return WorkerConfig.made_of(
+        values,
+        bootstrap_servers=kafka.producer["bootstrap.servers"],
+        offsets=_storage_topic("offset.storage", document, values),
+        status=_storage_topic("status.storage", document, values),
+        configs=_storage_topic("config.storage", document, values),
+        session_timeout_ms=kafka.consumer["session.timeout.ms"],
+        heartbeat_interval_ms=kafka.consumer["heartbeat.interval.ms"],
+        transaction_timeout_ms=kafka.producer["transaction.timeout.ms"],
+        key_converter=key_converter,
+        value_converter=value_converter,
+        http=HttpConfig.made_of(values),
+        values=_with_families(document, values),
+        given=frozenset(document.texts),
     )
 
 
