@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from connector import __version__
-from connector.config import CONNECTOR_CLASS
 from connector.http import JSON, Answer, Handler, Refused, Request, Route
-from connector.rest import definitions
-from connector.rest.bodies import answer, header, json_array_or_null, json_object, nothing, properties, texts
+from connector.rest.bodies import answer, header, json_array_or_null, nothing
 from connector.rest.cluster import Cluster, ConnectorView
 from connector.rest.loggers import logger_routes
 from connector.rest.media_types import refuse_foreign_type, type_of_the_answer
 from connector.rest.offsets import offset_routes
 from connector.rest.parts import asked, found_view, refuse_ambiguous, task_number
+from connector.rest.plugins import plugin_routes
 from connector.rest.restarts import restart_routes
 from connector.rest.writing import writing_routes
 
@@ -80,56 +79,25 @@ def rest_routes(cluster: Cluster) -> list[Route]:
         shown = [{"partition": dict(each.partition), "offset": dict(each.offset or {})} for each in found]
         return answer({"offsets": shown})
 
-    def plugin_list(request: Request) -> Answer:
-        return answer(definitions.plugins())
-
-    def plugin_config(request: Request) -> Answer:
-        plugin = request.parts["plugin"]
-        if not definitions.is_ours(plugin):
-            raise Refused(404, f"Unknown plugin {plugin}.")
-        for version in request.query.get("version", ())[:1]:
-            if version not in ("latest", __version__):
-                wanted = f"not found that matches the version range [{version},{version}]"
-                raise Refused(400, f"Plugin {CONNECTOR_CLASS} {wanted}, available versions: [{__version__}]")
-        return answer(definitions.definitions())
-
-    async def validate(request: Request) -> Answer:
-        given = properties(json_object(request))
-        refuse_other_plugins(request.parts["plugin"], given)
-        config = texts(given)
-        found = await asyncio.to_thread(cluster.problems, config)
-        found = [*definitions.nulls(given), *found]
-        return answer(definitions.validation(config, found, cluster.step_options))
-
-    def between_workers(request: Request) -> Answer:
-        raise Refused(400, "Internal request missing required signature")
-
-    def task_configs_between_workers(request: Request) -> Answer:
-        json_array_or_null(request)
-        return between_workers(request)
-
     connector = "/connectors/{connector}"
     routes = [
         *restart_routes(cluster),
         *writing_routes(cluster),
         *offset_routes(cluster),
         *logger_routes(cluster),
+        *plugin_routes(cluster),
         Route("GET", "/", server),
         Route("GET", "/connectors", listed),
         Route("GET", connector, of_connector(ConnectorView.info)),
         Route("GET", f"{connector}/config", of_connector(lambda view: dict(view.config))),
         Route("GET", f"{connector}/status", of_connector(ConnectorView.status, "No status found for connector {}")),
         Route("GET", f"{connector}/tasks", of_connector(ConnectorView.task_configs)),
-        Route("POST", f"{connector}/tasks", task_configs_between_workers, writes=True),
-        Route("PUT", f"{connector}/fence", between_workers, writes=True),
+        Route("POST", f"{connector}/tasks", _task_configs_between_workers, writes=True),
+        Route("PUT", f"{connector}/fence", _between_workers, writes=True),
         Route("GET", f"{connector}/tasks/{{task}}/status", task_status),
         Route("GET", f"{connector}/topics", topics),
         Route("PUT", f"{connector}/topics/reset", forget_topics, writes=True),
         Route("GET", f"{connector}/offsets", offsets),
-        Route("GET", "/connector-plugins", plugin_list),
-        Route("GET", "/connector-plugins/{plugin}/config", plugin_config),
-        # It changes nothing, but it reads what references name.
-        Route("PUT", "/connector-plugins/{plugin}/config/validate", validate, writes=True),
     ]
     return [
         Route(
@@ -142,20 +110,13 @@ def rest_routes(cluster: Cluster) -> list[Route]:
     ]
 
 
-def refuse_other_plugins(plugin: str, config: Mapping[str, str | None]) -> None:
-    """In Connect's words, what is no configuration of the plugin."""
-    given = config.get("connector.class")
-    if given is None:
-        # Connect hides its own 400 in a 500.
-        raise Refused(
-            500,
-            f"org.apache.kafka.connect.runtime.rest.errors.BadRequestException: {definitions.untyped(config)}",
-        )
-    if not given.removesuffix("Connector").endswith(plugin.removesuffix("Connector")):
-        raise Refused(400, f"Included connector type {given} does not match request type {plugin}")
-    if not definitions.is_ours(given):
-        unknown = definitions.unknown_class(given)
-        raise Refused(500, f"org.apache.kafka.connect.runtime.rest.errors.BadRequestException: {unknown}")
+def _between_workers(request: Request) -> Answer:
+    raise Refused(400, "Internal request missing required signature")
+
+
+def _task_configs_between_workers(request: Request) -> Answer:
+    json_array_or_null(request)
+    return _between_workers(request)
 
 
 def _looked_at(cluster: Cluster, handler: Handler, any_content: bool) -> Handler:
