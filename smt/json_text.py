@@ -85,6 +85,15 @@ def _halves(text: str | bytes) -> tuple[str | bytes, str | bytes]:
     return (start, rest[:-1]) if rest.endswith("}") else ("", "")
 
 
+def no_json(text: str | bytes, error: Exception) -> str:
+    """What is said of a text that could not be read."""
+    if isinstance(error, RecursionError):
+        return "JSON that is nested too deeply"
+    if text[:1] in (b"\0", "\0"):
+        return "not JSON, but begins as Avro does, with a schema's id"
+    return f"not JSON: {error}"
+
+
 def is_wrapped(part: Any) -> TypeGuard[dict[str, Any]]:
     """Rather than a row whose columns have these names, as a table's key may."""
     if not isinstance(part, dict) or part.keys() != {"schema", "payload"}:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from smt.avro_schema import connect_schema
 from smt.errors import SmtError, SmtRecordError
-from smt.json_text import JsonTexts, header_value
+from smt.json_text import JsonTexts, header_value, no_json
 from smt.record import Place, Record, Schema
 from smt.transform import Transform
 
@@ -115,8 +115,8 @@ class FlatteningConsumer:
         """The record of one message, None where the transform drops it."""
         place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
         try:
-            key_schema, key = self._key(message.key())
-            value_schema, value = self._value(message.value())
+            key_schema, key = _decoded("key", self._key, message.key())
+            value_schema, value = _decoded("value", self._value, message.value())
             headers = [(name, header_value(part)) for name, part in message.headers() or ()]
             return self._apply(
                 Record(message.topic(), key, value, headers, key_schema, value_schema, _place_of(message))
@@ -125,6 +125,13 @@ class FlatteningConsumer:
             raise DecodeError(f"{place}: {error}") from None
         except SmtRecordError as error:
             raise SmtRecordError(f"{place}: {error}") from None
+
+
+def _decoded(what: str, decode: Decode, data: bytes | None) -> Decoded:
+    try:
+        return decode(data)
+    except DecodeError as error:
+        raise DecodeError(f"its {what}: {error}; `{what}` of FlatteningConsumer says how it is written") from None
 
 
 def _of_numbers(avro: Any) -> Any:
@@ -145,10 +152,8 @@ def _json(texts: JsonTexts) -> Decode:
             return None, None
         try:
             part = texts.part(data)
-        except ValueError as error:
-            raise DecodeError(f"not JSON: {error}") from None
-        except RecursionError:
-            raise DecodeError("JSON that is nested too deeply") from None
+        except (ValueError, RecursionError) as error:
+            raise DecodeError(no_json(data, error)) from None
         return part.schema, part.payload
 
     return decoded

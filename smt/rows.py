@@ -13,7 +13,7 @@ from typing import Any
 from smt.chain import build_chain
 from smt.connect.simple_text import simple_text
 from smt.errors import SmtRecordError
-from smt.json_text import JsonTexts, Part, header_value
+from smt.json_text import JsonTexts, Part, header_value, no_json
 from smt.record import Place, Record, Schema
 from smt.transform import Transform
 
@@ -71,10 +71,11 @@ def _built(lines: tuple[tuple[str, str], ...]) -> tuple[Transform, JsonTexts]:
 def _part(what: str, data: str | bytes | None, texts: JsonTexts) -> Part:
     if data is None:
         return Part(None, None, False)
+    text = data if isinstance(data, str) else bytes(data)
     try:
-        return texts.part(data if isinstance(data, str) else bytes(data))
+        return texts.part(text)
     except (ValueError, RecursionError) as error:
-        raise SmtRecordError(f"its {what} is not JSON: {error}") from None
+        raise SmtRecordError(f"its {what} is {no_json(text, error)}") from None
 
 
 def _text(texts: JsonTexts, schema: Schema | None, payload: Any, wrapped: bool) -> str | None:

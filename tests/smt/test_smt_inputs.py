@@ -141,6 +141,24 @@ def test_a_consumer_names_topic_partition_and_offset(value: bytes) -> None:
         consumer.transform(Message(value))
 
 
+AVRO = b"\0\0\0\0\x07\x02\x04"
+
+
+@pytest.mark.parametrize(
+    ("value", "how", "said"),
+    [
+        (b"{", "json", r"its value: not JSON: Expecting.*; `value` of FlatteningConsumer says how it is written"),
+        (AVRO, "json", "its value: not JSON, but begins as Avro does, with a schema's id;"),
+        (b"{}", AvroDecoder(lambda number: ""), "its value: not Avro with a schema's id in front"),
+        (AVRO, AvroDecoder(lambda number: "{"), "its value: schema 7 of the registry is none that can be read"),
+    ],
+)
+def test_a_consumer_says_what_is_not_written_as_it_was_told(value: bytes, how: Any, said: str) -> None:
+    consumer: Any = FlatteningConsumer(None, build_transform("extract-new-state"), value=how)  # type: ignore[arg-type]
+    with pytest.raises(DecodeError, match=rf"^t\[3\]@17: {said}"):
+        consumer.transform(Message(value))
+
+
 @pytest.mark.parametrize(
     "line", ["[" * 100_000, '{"value": "\\ud800"}', '{"value": "\udc80"}', '{"value": ' + "9" * 5000 + "}", "{", "5"]
 )
