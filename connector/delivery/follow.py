@@ -14,9 +14,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from connector.delivery.clients import READ_COMMITTED, KafkaClients
 from connector.delivery.end_offsets import high_watermarks
-from connector.delivery.failures import translated, with_right
+from connector.delivery.failures import FORBIDDEN, translated, with_right
 from connector.delivery.slot_reader import SlotRecords
-from connector.delivery.slots_reader import Run, Sought, slots_reader
+from connector.delivery.slots_reader import Run, SlotsReader, Sought, slots_reader
 from connector.errors import DeliveryError, RetriableDeliveryError
 from connector.offsets_entry import OffsetsEntry
 
@@ -64,7 +64,9 @@ class Follower:
         self._topic = topic
         self._slots = slots
         self._clock = clock
-        self._reader = slots_reader(clients, group, READ_COMMITTED, Sought(topic, connector), FETCH_WAIT_MS)
+        self._group = group
+        self._reader = self._made()
+        self._refused = False
         self._awaited: dict[int, int] = {}
         self._changed: set[int] = set()
         self._records: dict[int, SlotRecords] = {}
@@ -88,8 +90,15 @@ class Follower:
     def client(self) -> Consumer:
         return self._reader.client
 
+    def _made(self) -> SlotsReader:
+        clients, group = self._clients, self._group
+        return slots_reader(clients, group, READ_COMMITTED, Sought(self._topic, self._connector), FETCH_WAIT_MS)
+
     def start(self) -> None:
         """Read from the beginning, and note how far each slot must be read before it counts as known."""
+        if self._refused:
+            # Of a topic that may not be seen this tells at once.
+            self._positions()
         try:
             self._awaited = high_watermarks(self._clients, self._topic, range(self._slots))
         except KafkaException as caught:
@@ -99,6 +108,9 @@ class Follower:
             raise translated(caught.args[0], "following the offsets topic") from None
         except TimeoutError:
             raise RetriableDeliveryError("following the offsets topic: the broker did not answer in time") from None
+        if self._refused:
+            self._reader.close()
+            self._reader, self._refused = self._made(), False
         self._records = {slot: SlotRecords(self._connector, slot) for slot in range(self._slots)}
         self._changed.clear()
         self._reader.assign(dict.fromkeys(range(self._slots), 0))
@@ -120,6 +132,9 @@ class Follower:
         if now - before > AWAY_SECONDS:
             log.info("this worker stood still for %.0f s: following all slots anew", now - before)
             self.start_anew()
+        if self._refused and self._anew_at is None:
+            self.start_anew()
+            self._anew_at = now + AGAIN_SECONDS
         if self._anew_at is not None and not self._started_anew(now):
             return []
         while True:
@@ -167,6 +182,8 @@ class Follower:
         for event in self._records[slot].take(run.messages):
             error = event.error()
             if error is None or error.code() != KafkaError._PARTITION_EOF:
+                # Its client may look whether it is allowed again only in minutes, with its next look at all topics.
+                self._refused |= error is not None and error.code() in FORBIDDEN
                 self._errors[slot] = f"slot {slot}: {with_right(error) if error else 'no answer'}"
             else:
                 self._errors.pop(slot, None)

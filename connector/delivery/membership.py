@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 # waited for an answer as long as for any: a minute, in which the worker has no slots. Half a session is waited for, but
 # so long at least, since answers take a second on a busy machine, and so long at most.
 ANSWER_MS = (3_000, 10_000)
+# The member that assigns the slots gives none away while a right to their topic is missing. Once it is granted that one
+# learns of it by its next look at the topic, which is five minutes later with what is usual.
+LOOK_MS = 10_000
 
 
 class SlotOwner(Protocol):
@@ -77,6 +80,7 @@ class Membership:
             socket_timeout_ms=_answer_ms(clients, session_timeout_ms),
             # It fetches nothing: what others fetch by may be longer than this one waits for an answer.
             fetch_wait_max_ms=500,
+            topic_metadata_refresh_interval_ms=LOOK_MS,
             **static,
         )
 

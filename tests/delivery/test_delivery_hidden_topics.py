@@ -7,13 +7,15 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka.admin import AdminClient
 
-from connector.delivery import KafkaClients, LastingTopic, Standing
+from connector.delivery import Follower, KafkaClients, LastingTopic, Membership, Standing, follow
 from connector.delivery.failures import translated
+from connector.delivery.follow import AGAIN_SECONDS
 from connector.delivery.hanging_transactions import Field, end_hanging_transactions, ended_everywhere, stands_somewhere
 from connector.delivery.producer import FailedRecord
+from connector.delivery.slots_reader import Run
 from connector.delivery.topic_creation import create_topics
 from connector.delivery.topic_facts import TopicSpec
 from connector.errors import RetriableDeliveryError, RightMissing
@@ -93,3 +95,63 @@ def test_the_right_to_a_topic_that_is_missing_is_named(doing: str) -> None:
 def test_who_may_not_create_a_topic_is_told_that_it_may_be_there(admin: Hidden) -> None:
     (problem,) = create_topics(cast(AdminClient, admin), [TopicSpec(TOPIC)])
     assert problem.suggestion is not None and problem.suggestion.startswith("if it is there, grant READ, WRITE")
+
+
+class Reader:
+    """Of slots: hands out what it was given."""
+
+    client, has_more = None, False
+
+    def __init__(self, made: list[Reader]) -> None:
+        self.events: list[Run] = []
+        self.closed = False
+        made.append(self)
+
+    def assign(self, starts: Any) -> None: ...
+
+    def read(self, seconds: float, waits: bool = True) -> list[Run]:
+        came, self.events = self.events, []
+        return came
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def event(code: int) -> Run:
+    return Run(0, [Message(topic=TOPIC, partition=0, offset=0, error=KafkaError(code))])
+
+
+def test_who_was_refused_the_commits_of_others_reads_them_by_another_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client whose look at all topics came while the offsets topic was hidden sees it only at its next look, which
+    is five minutes later."""
+    made: list[Reader] = []
+    now, hidden = 0.0, True
+
+    def positions() -> None:
+        if hidden:
+            raise RetriableDeliveryError(GRANT)
+
+    monkeypatch.setattr(follow, "slots_reader", lambda *_: Reader(made))
+    monkeypatch.setattr(follow, "high_watermarks", lambda *_: {0: 0})
+    follower = Follower(KafkaClients({}), "c", TOPIC, "g", 1, clock=lambda: now, positions=positions)
+    follower.start()
+    made[0].events = [event(KafkaError.TOPIC_AUTHORIZATION_FAILED)]
+    for _ in range(3):
+        follower.poll()
+        now += AGAIN_SECONDS
+        assert GRANT in (follower.last_error or "") or "grant READ" in (follower.last_error or "")
+    assert len(made) == 1 and not follower.caught_up
+    hidden = False
+    follower.poll()
+    assert made[0].closed and len(made) == 2 and follower.caught_up == {0}
+    made[1].events = [event(KafkaError._PARTITION_EOF)]
+    follower.poll()
+    assert follower.last_error is None
+
+
+def test_who_assigns_slots_looks_often_whether_their_topic_may_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """librdkafka looks every five minutes by itself; until then a topic that was hidden has no partitions to assign."""
+    made: dict[str, Any] = {}
+    monkeypatch.setattr(KafkaClients, "consumer", lambda self, group, isolation, **own: made.update(own))
+    Membership(KafkaClients({}), TOPIC, "g", "w", slots=1)
+    assert made["topic_metadata_refresh_interval_ms"] <= 10_000
