@@ -8,6 +8,7 @@ make no change of their own.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from connector.changes.batch import Batch, Row
@@ -81,16 +82,23 @@ def changes_of(batch: Batch) -> list[Change]:
     if start is not None:
         raise poison(batch, start, "a range delete has a start and no end")
     if before or after:
-        seen: set[Any] = set()
-        for change in changes:
-            if change.kind in ("c", "u", "d"):
-                key = key_of(change.row)
-                change.follows_another = key in seen
-                seen.add(key)
-                change.before = before.get(key)
-                if change.kind != "d":
-                    change.after = after.get(key)
+        _give_images(changes, before, after, key_of)
     return changes
+
+
+def _give_images(
+    changes: Iterable[Change], before: Mapping[Any, Row], after: Mapping[Any, Row], key_of: Callable[[Row], Any]
+) -> None:
+    seen: set[Any] = set()
+    for change in changes:
+        if change.kind not in ("c", "u", "d"):
+            continue
+        key = key_of(change.row)
+        change.follows_another = key in seen
+        seen.add(key)
+        change.before = before.get(key)
+        if change.kind != "d":
+            change.after = after.get(key)
 
 
 def _code(operation: bytes | None) -> str:

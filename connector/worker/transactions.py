@@ -40,12 +40,13 @@ from connector.formats import Encoder
 from connector.native import RecordBlock
 from connector.source import Background, Chores, Purpose, ServerClock, Tables, explained, instant
 from connector.topology import CommitsPlan, Opening, Read
+from connector.worker.heartbeat import HEARTBEAT_SLOT, Heartbeat
 from connector.worker.measures import Measures
 from connector.worker.pipeline import Encoded, Pipeline
 from connector.worker.restoring import Restoring
 from connector.worker.schemas import schema_records
 from connector.worker.topic_troubles import Look, TopicTroubles, Unseen
-from connector.worker.unmade import BEATS, RecordsNotMade, Unmade
+from connector.worker.unmade import RecordsNotMade, Unmade
 
 log = logging.getLogger(__name__)
 
@@ -101,8 +102,7 @@ class Transactions:
         self._topics = TopicTroubles(pipeline, look, unseen, chores)
         self._unmade = Unmade(background, retry_seconds)
         self._task = background.task(DELIVERY)
-        self._heartbeat_seconds = heartbeat_ms / 1000
-        self._heartbeat_due = time.monotonic() + self._heartbeat_seconds
+        self._heartbeat = Heartbeat(encoder, pipeline, self._unmade, heartbeat_ms / 1000)
         self._marks_due = time.monotonic() + MARKS_SECONDS
         self._quiet_until = 0.0
         self._renewing = False
@@ -245,10 +245,12 @@ class Transactions:
         if self._task.error is not None and not self._membership.owned:
             self._task.dismiss()  # nothing to commit any more
         marks = time.monotonic() >= self._marks_due
-        worth_it = self.delivery.should_commit or marks or self._beat_due
+        beats = self._heartbeat.is_due(self._planner.owned)
+        worth_it = self.delivery.should_commit or marks or beats
         if worth_it or (not self.delivery.is_open and self._worth_opening()):
             try:
-                self._beat()
+                if beats and (records := self._heartbeat.records()):
+                    self.delivery.add(HEARTBEAT_SLOT, records)
                 # Where nothing happens, nothing else would tell for a minute that what has failed works again.
                 self.commit(move_marks=marks, idle_ms=self._idle_ms() if marks and not self.fails else 0)
             except CdcError as error:
@@ -282,25 +284,6 @@ class Transactions:
 
     def _worth_opening(self) -> bool:
         return self._planner.commit_due(self._clock.now_ms())
-
-    @property
-    def _beat_due(self) -> bool:
-        # One worker beats for the whole connector: the one that has slot 0.
-        beats = self._heartbeat_seconds > 0 and 0 in self._planner.owned
-        return beats and time.monotonic() >= self._heartbeat_due
-
-    def _beat(self) -> None:
-        if self._beat_due:
-            self._heartbeat_due = time.monotonic() + self._heartbeat_seconds
-            try:
-                with self._unmade.making("", 0, "beat", BEATS):
-                    beat = self._encoder.heartbeat()
-                    for topic in {record.topic for record in beat}:
-                        if why := self._pipeline.trouble(topic):
-                            raise RetriableDeliveryError(f"topic {topic}: {why}")
-            except RecordsNotMade:
-                return  # what was read goes on without
-            self.delivery.add(0, beat)
 
     # -- trouble ---------------------------------------------------------------------------------------------
 

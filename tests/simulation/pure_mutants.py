@@ -81,15 +81,15 @@ CHANGES = [
     Mutant(
         "images belong to the row with their key",
         MATCHING,
-        "                change.before = before.get(key)\n",
-        "                change.before = next(iter(before.values()), None)\n",
+        "        change.before = before.get(key)\n",
+        "        change.before = next(iter(before.values()), None)\n",
         matching.test_images_belong_to_the_row_with_their_key_not_to_their_neighbour,
     ),
     Mutant(
         "a delete shows no row after it",
         MATCHING,
-        '                if change.kind != "d":\n',
-        "                if True:\n",
+        '        if change.kind != "d":\n',
+        "        if True:\n",
         matching.test_a_delete_shows_no_row_after_it,
     ),
     Mutant(
