@@ -19,6 +19,7 @@ from tests.rewritten import rewrite_a_share
 from tests.servers.java_options import HUGE_PAGES
 from tests.servers.plugin import prefix_of_names, pytest_addoption, pytest_configure, server
 from tests.servers.scylla import Scylla
+from tests.servers.shared_kafka import pytest_xdist_setupnodes, shared_kafka
 from tests.side_by_side import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "pytest_report_header",
     "pytest_terminal_summary",
     "pytest_xdist_make_scheduler",
+    "pytest_xdist_setupnodes",
 ]
 
 # The driver tells of every node that a test takes away, from threads of its own and with tracebacks. Formatting those
@@ -51,8 +53,9 @@ for _direct in ("no_proxy", "NO_PROXY"):
     os.environ[_direct] = ",".join(filter(None, (os.environ.get(_direct), "127.0.0.1", "localhost")))
 
 # Of ports that are chosen here and bound seconds later by a server, each process of the tests has a share of its own.
+# The process that hands out the tests has the last one.
 _processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-ports.keep_to_share(int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _processes, _processes)
+ports.keep_to_share(int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _processes, _processes + 1)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -70,9 +73,9 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def kafka() -> Iterator[EmbeddedKafka]:
-    """The session's broker: always running, shared, so topics and groups need names of their own."""
-    with EmbeddedKafka() as broker:
+def kafka(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
+    """The run's broker: always running, shared by all processes, so topics and groups need names of their own."""
+    with shared_kafka(request.config) as broker:
         yield broker
 
 

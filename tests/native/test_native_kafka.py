@@ -21,7 +21,7 @@ from connector.errors import ProducerFenced, TransactionAborted, UnknownOutcome
 from connector.formats.encoder import Encoder
 from connector.native import BlockClient, BlockEncoder, Kernel, RecordBlock
 from embedded.kafka import EmbeddedKafka
-from tests.delivery.conftest import World, mark
+from tests.delivery.conftest import World, close, make_world, mark
 from tests.delivery.test_delivery_skipped import is_noticed
 from tests.formats.golden import NOW_NS
 from tests.formats.options import output_options
@@ -315,9 +315,10 @@ def test_a_client_whose_requests_are_under_way_is_left_alone(
 
 
 def test_a_client_is_not_hurried_all_the_time_while_kafka_stands_still(
-    world: World, kafka: EmbeddedKafka, kernel: Kernel, block_client: BlockClient
+    own_kafka: EmbeddedKafka, unique: Callable[[str], str], kernel: Kernel, block_client: BlockClient
 ) -> None:
     """Its thread looks for room ten thousand times in each of nine moments of a second; all the time, a million."""
+    world = make_world(own_kafka.bootstrap_servers, unique)
     block, batches = _half_a_batch(world, kernel)
     told, clients = _counting(world)
     producer = TransactionalProducer(clients, "still", 60_000, blocks=block_client, batches=batches)
@@ -326,15 +327,16 @@ def test_a_client_is_not_hurried_all_the_time_while_kafka_stands_still(
     for _ in range(10):
         producer.produce_all(block)
     stands_still = time.monotonic() + 1.5
-    kafka.pause()
+    own_kafka.pause()
     try:
-        producer.flush(_deadline(), lambda: kafka.resume() if time.monotonic() > stands_still else None)
+        producer.flush(_deadline(), lambda: own_kafka.resume() if time.monotonic() > stands_still else None)
     finally:
-        kafka.resume()
+        own_kafka.resume()
     assert time.monotonic() > stands_still
     producer.commit()
     _tell(producer, told)
     producer.close()
+    close(world)
     assert told[-1] < 400_000
 
 
