@@ -59,14 +59,14 @@ PROCESS = [
         LOOKOUT,
         "elif self._outside.lasts():",
         "elif self._outside.lasts() and not self:",
-        world(STRANDED, 69),
+        world(STRANDED, 76),
     ),
     Mutant(
         "a worker whose follower has lost its brokers ends",
         LOOKOUT,
         "elif self._deaf.lasts():",
         "elif self._deaf.lasts() and not self:",
-        world(DEAF, 31),
+        world(DEAF, 36),
     ),
     Mutant(
         "a worker whose producer has lost its brokers ends",
@@ -94,7 +94,7 @@ PROCESS = [
         RESTORING,
         "                self._need_snapshot(gone)\n            else:\n",
         "                pass\n            else:\n",
-        world(NEEDED, 3),
+        world(NEEDED, 13),
     ),
     Mutant(
         "what expires unread once more is said once more",
@@ -165,7 +165,7 @@ PROCESS = [
         "                transactions.commit(move_marks=True)\n            except CdcError as error:\n"
         "                transactions.recover(error)\n        if transactions.delivery.is_open:\n            return\n",
         "                pass\n            except CdcError as error:\n                transactions.recover(error)\n",
-        world(OTHER_TABLES, 71),
+        world(OTHER_TABLES, 79),
     ),
     Mutant(
         "a look for new tables that failed is made again",
@@ -216,7 +216,7 @@ PROCESS = [
         "                self.transactions.recover(error)\n        self._let_go",
         "                pass\n            except CdcError as error:\n"
         "                self.transactions.recover(error)\n        self._let_go",
-        world(ROUGH, 2),
+        world(ROUGH, 7),
     ),
     Mutant(
         "slots that are gone are released",
@@ -273,7 +273,7 @@ PROCESS = [
         SCHEMAS,
         "read_topic(clients, topic, 1, group, READ_COMMITTED)",
         'read_topic(clients, topic, 1, group, "read_uncommitted")',
-        world(ALTERS, 322),
+        world(ALTERS, 347),
     ),
     Mutant(
         "starting over forgets positions",

@@ -31,7 +31,7 @@ SPENT = [
         TRANSACTIONAL,
         "(self._in_doubt or self._heard.lost)",
         "self._heard.lost",
-        world(UNANSWERED, 4),
+        world(UNANSWERED, 5),
     ),
     Mutant(
         "an end that comes late ends no other transaction",

@@ -8,7 +8,6 @@ from __future__ import annotations
 from tests.delivery import test_delivery_hanging_transactions as hanging
 from tests.delivery import test_delivery_slot_reader as slots
 from tests.simulation import leaderless, outages, scenarios
-from tests.simulation.mutant_worlds import LEADERS, world
 from tests.simulation.mutation import Mutant
 from tests.simulation.scenarios import again
 
@@ -46,7 +45,7 @@ LEFT_OPEN = [
         HANGING,
         "if where.unseen is not None and _may_end(",
         "if where.unseen is None and _may_end(",
-        world(LEADERS, 478),
+        leaderless.nothing_is_written_behind_a_partition_that_missed_its_marker,
     ),
     Mutant(
         "what has the time of a broker is not aborted by it",
