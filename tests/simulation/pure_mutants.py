@@ -177,7 +177,7 @@ TABLE = [
         "connector/source/lagging.py",
         "        if ended.get(dropped.name, -1) < dropped.dropped_us and",
         "        if False and",
-        world(AGAIN, 11),
+        world(AGAIN, 22),
     ),
     Mutant(
         "who has not heard of a key column's other name is behind",
@@ -217,7 +217,7 @@ TABLE = [
         DESCRIBING,
         "        if lacks is None or said",
         "        if True or said",
-        world(DEAF_NODES, 5),
+        world(DEAF_NODES, 13),
     ),
     Mutant(
         "rows are not read before somebody has looked for their columns",
