@@ -215,7 +215,8 @@ class Connection:
         self.queries += 1
         asked = time.monotonic()
         try:
-            future = self.session.execute_async(statement, paging_state=paging_state, host=host)
+            asking = second_asking.meant_for(statement, host)
+            future = self.session.execute_async(asking, paging_state=paging_state, host=host)
         except Exception as error:
             failed(translated(error, "sending a query"))
             return
@@ -279,7 +280,8 @@ class Connection:
                 first.set_exception(error)
 
         try:
-            future = self.session.execute_async(statement, paging_state=state, host=host, timeout=timeout)
+            asking = second_asking.meant_for(statement, host)
+            future = self.session.execute_async(asking, paging_state=state, host=host, timeout=timeout)
             future.add_callbacks(arrived, refused)
             try:
                 found = first.result()

@@ -93,13 +93,14 @@ class _Socket(Cluster.connection_class):  # type: ignore[misc]
 
 def cluster_by(settings: ConnectionSettings) -> PersistentCluster:
     policy = DCAwareRoundRobinPolicy(settings.local_dc) if settings.local_dc else RoundRobinPolicy()
+    holders = HoldersFirst(policy)
     profile = ExecutionProfile(
-        load_balancing_policy=HoldersFirst(policy),
+        load_balancing_policy=holders,
         # What is tried again, how often and after which pause is decided in one place, and shown: not in the driver.
         retry_policy=FallthroughRetryPolicy(),
         consistency_level=getattr(ConsistencyLevel, settings.consistency.upper()),
         request_timeout=settings.request_timeout,
-        speculative_execution_policy=AskAnother(),
+        speculative_execution_policy=AskAnother(lambda: holders.others),
         row_factory=raw_rows,
     )
     auth = PlainTextAuthProvider(settings.user, settings.password) if settings.user is not None else None

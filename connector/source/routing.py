@@ -8,6 +8,7 @@ among them, and any other node will do.
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -67,6 +68,8 @@ class HoldersFirst(WrapperPolicy):  # type: ignore[misc]
 
     def __init__(self, child_policy: Any) -> None:
         super().__init__(child_policy)
+        # How many may be asked besides the first one, of those that are up; many, until that is known.
+        self.others = sys.maxsize
         # Of each node how many answers were counted, what they took, and when the last one came.
         self._pace: dict[Any, tuple[int, float, float]] = {}
 
@@ -107,7 +110,8 @@ class HoldersFirst(WrapperPolicy):  # type: ignore[misc]
         self._pace.pop(host, None)
         pause = doubled(AVOIDED_SECONDS, times, LONGEST_SECONDS)
         self.avoid(host, pause)
-        log.info("%s %s: for %.0f s it is asked last", bracketed(str(host.endpoint)), what, pause)
+        then = f"for {pause:.0f} s it is asked last" if self.others else "there is no other node to ask"
+        log.info("%s %s: %s", bracketed(str(host.endpoint)), what, then)
 
     @property
     def troubles(self) -> dict[str, str]:
@@ -129,6 +133,7 @@ class HoldersFirst(WrapperPolicy):  # type: ignore[misc]
 
     def make_query_plan(self, working_keyspace: str | None = None, query: Any = None) -> Iterator[Any]:
         plan = list(self._child_policy.make_query_plan(working_keyspace, query))
+        self.others = len(plan) - 1
         token = getattr(query, "stream_token", None)
         if token is not None and len(plan) > 1:
             try:

@@ -37,6 +37,12 @@ def take_time(statement: Any) -> Any:
     return statement
 
 
+def meant_for(statement: Any, host: Any) -> Any:
+    """The question is for this node alone, if one is given."""
+    statement.for_one = host is not None
+    return statement
+
+
 def is_over(future: Any) -> None:
     """The question of this future of the driver's has its answer, or will have none: nobody else needs to be asked."""
     plan = future._spec_execution_plan
@@ -45,13 +51,16 @@ def is_over(future: Any) -> None:
 
 
 class AskAnother(SpeculativeExecutionPolicy):  # type: ignore[misc]
-    """Of one connection. Called in any thread.
+    """Of one connection. Called in any thread. ``others``: how many nodes there are besides the one that is asked.
 
     The driver wants to know whether another node will be asked when it has asked the first one, seconds before. So what
     is allowed is held until then, or until the answer is there: else all that begin in these seconds would be allowed.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, others: Callable[[], int] = lambda: MOST_OTHERS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._others = others
         self._clock = clock
         self._lock = threading.Lock()
         self._left = float(AT_ONCE)
@@ -60,7 +69,9 @@ class AskAnother(SpeculativeExecutionPolicy):  # type: ignore[misc]
 
     def new_plan(self, keyspace: str | None, statement: Any) -> SpeculativeExecutionPlan:
         takes_time = getattr(statement, "takes_time", False)
-        return _Plan(self, SILENT_SECONDS_OF_ROWS if takes_time else SILENT_SECONDS)
+        # Where there is nobody else, what is allowed would be used up for nothing.
+        most = 0 if getattr(statement, "for_one", False) else min(MOST_OTHERS, self._others())
+        return _Plan(self, SILENT_SECONDS_OF_ROWS if takes_time else SILENT_SECONDS, most)
 
     def hold(self) -> bool:
         """Whether another one may be asked."""
@@ -85,9 +96,10 @@ class AskAnother(SpeculativeExecutionPolicy):  # type: ignore[misc]
 class _Plan(SpeculativeExecutionPlan):  # type: ignore[misc]
     """Of one question."""
 
-    def __init__(self, owner: AskAnother, seconds: float) -> None:
+    def __init__(self, owner: AskAnother, seconds: float, most: int) -> None:
         self._owner = owner
         self._seconds = seconds
+        self._most = most
         self._lock = threading.Lock()
         self._others = -1
         self._holds = self._over = False
@@ -98,7 +110,7 @@ class _Plan(SpeculativeExecutionPlan):  # type: ignore[misc]
             self._others += 1
             if self._holds:
                 self._owner.give_back(asked=True)
-            self._holds = not self._over and self._others < MOST_OTHERS and self._owner.hold()
+            self._holds = not self._over and self._others < self._most and self._owner.hold()
             return self._seconds if self._holds else -1.0
 
     def is_over(self) -> None:

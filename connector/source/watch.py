@@ -72,7 +72,7 @@ CLOCK_APART = Purpose(
 SLOW = Purpose(
     "slow node",
     "this node does not answer in time",
-    "other nodes are asked in its place",
+    "other nodes, if there are any, are asked in its place",
     holds=False,
     partial=True,
 )

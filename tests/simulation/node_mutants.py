@@ -159,6 +159,13 @@ NODES = [
         routing.test_a_cluster_whose_answers_are_all_late_is_asked_twice_once_a_second,
     ),
     Mutant(
+        "who is the only one that can be asked uses up no right to ask another one",
+        SECOND_ASKING,
+        'most = 0 if getattr(statement, "for_one", False) else min(MOST_OTHERS, self._others())',
+        "most = MOST_OTHERS",
+        of(routing.test_who_is_the_only_one_that_can_be_asked_uses_no_right_to_ask_another, 0, None, 0),
+    ),
+    Mutant(
         "a sweep that was refused says nothing of what sweeps cost",
         SWEEPING,
         "timed_out = isinstance(error, ReadTimedOut)",

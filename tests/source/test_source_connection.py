@@ -292,7 +292,7 @@ def test_of_two_nodes_that_answer_the_page_and_what_follows_it_are_those_of_one(
     opened._opened = SimpleNamespace(
         profile_manager=SimpleNamespace(default=SimpleNamespace(load_balancing_policy=policy))
     )
-    assert opened.rows("any") == [{"row": 1}, {"row": 2}, {"row": 3}]
+    assert opened.rows(SimpleNamespace()) == [{"row": 1}, {"row": 2}, {"row": 3}]
     assert asked == [None, b"2", b"3"]
 
 

@@ -312,6 +312,17 @@ def test_a_node_in_trouble_is_avoided_for_longer_each_time_until_it_answers_in_t
     assert not avoided(), "it had answered in time"
 
 
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_of_the_only_node_it_is_not_said_that_others_are_asked(nodes: int, caplog: pytest.LogCaptureFixture) -> None:
+    there = hosts("a:1", "b:1")[:nodes]
+    tried = policy(Metadata(), there)
+    next(tried.make_query_plan(None, None))
+    with caplog.at_level("INFO", "connector.source.routing"):
+        tried.heard(None, [there[0]])
+    (said,) = caplog.messages
+    assert ("asked last" in said, "no other node" in said) == (nodes == 2, nodes == 1)
+
+
 def test_who_is_gone_is_no_measure_for_those_who_have_his_work_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(routing.time, "monotonic", lambda: now)
@@ -359,7 +370,7 @@ def test_reads_of_streams_tell_which_node_is_slow(
 
 def test_what_is_asked_twice_has_a_bound() -> None:
     now = 0.0
-    asking = AskAnother(lambda: now)
+    asking = AskAnother(clock=lambda: now)
 
     def others(statement: Any = None, silent: int = 9) -> list[float]:
         plan = asking.new_plan(None, statement)
@@ -384,9 +395,20 @@ def test_what_is_asked_twice_has_a_bound() -> None:
     assert others(silent=1) == [second_asking.SILENT_SECONDS]
 
 
+@pytest.mark.parametrize(("others", "host", "twice"), [(0, None, 0), (1, None, 1), (5, None, 2), (5, "a node", 0)])
+def test_who_is_the_only_one_that_can_be_asked_uses_no_right_to_ask_another(others: int, host: Any, twice: int) -> None:
+    asking = AskAnother(lambda: others, clock=lambda: 0.0)
+    statement = second_asking.meant_for(SimpleNamespace(), host)
+    for _ in range(second_asking.AT_ONCE // 4):
+        plan = asking.new_plan(None, statement)
+        assert [plan.next_execution(None) > 0 for _ in range(4)] == [each < twice for each in range(4)]
+        plan.is_over()
+    assert asking._left == second_asking.AT_ONCE - twice * second_asking.AT_ONCE // 4
+
+
 def test_a_cluster_whose_answers_are_all_late_is_asked_twice_once_a_second() -> None:
     now = 0.0
-    asking = AskAnother(lambda: now)
+    asking = AskAnother(clock=lambda: now)
     #: Of each question when another node is asked, when its answer is there; a place for queries is never empty.
     under_way: list[tuple[float, float, Any]] = []
     asked = twice = 0
