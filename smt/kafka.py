@@ -8,7 +8,8 @@
         consumer.store_offsets(message=message)
 
 In: a ``confluent_kafka.Consumer`` and how its topics are written. Out: pairs of a ``Record`` and its message.
-Offsets are the caller's: a dropped record is passed over, the next one's offset covers it.
+Offsets are the caller's: a dropped record is passed over, the next one's offset covers it. After an error of a record
+``records()`` goes on behind it; after any other (the registry is away) it begins with the same record.
 """
 
 from __future__ import annotations
@@ -95,11 +96,14 @@ class FlatteningConsumer:
         self._apply = transform.apply
         self._key: Decode = _json(JsonTexts()) if key == "json" else key
         self._value: Decode = _json(JsonTexts()) if value == "json" else value
+        self._again: Message | None = None
 
     def records(self, *, idle_seconds: float | None = None) -> Iterator[tuple[Record, Message]]:
         """Transformed records as they come; ends after ``idle_seconds`` without one (None: never)."""
         while True:
-            message = self.consumer.poll(1.0 if idle_seconds is None else idle_seconds)
+            message = self._again
+            if message is None:
+                message = self.consumer.poll(1.0 if idle_seconds is None else idle_seconds)
             if message is None:
                 if idle_seconds is not None:
                     return
@@ -107,7 +111,13 @@ class FlatteningConsumer:
             if message.error():
                 _raise_unless_end(message.error())
                 continue
-            record = self.transform(message)
+            self._again = message
+            try:
+                record = self.transform(message)
+            except (DecodeError, SmtRecordError):
+                self._again = None
+                raise
+            self._again = None
             if record is not None:
                 yield record, message
 

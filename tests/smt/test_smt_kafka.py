@@ -103,7 +103,10 @@ class Read:
     def key(self) -> None:
         return None
 
-    headers = key
+    headers = error = key
+
+    def __len__(self) -> int:  # of its value, as a message of confluent_kafka has: it may be false
+        return 0
 
 
 def test_transforms_know_where_and_when_a_record_stands() -> None:
@@ -115,6 +118,38 @@ def test_transforms_know_where_and_when_a_record_stands() -> None:
     assert found.value == {"v": 1, "topic": "t", "partition": 3, "offset": 41, "timestamp": 1700000000123}
     found = consumer.transform(cast(Message, untimed))
     assert found is not None and "timestamp" not in found.value
+
+
+class Polled:
+    """Values that a consumer is given, one by one, and then nothing."""
+
+    def __init__(self, *values: bytes) -> None:
+        self.left = [cast(Message, Read((0, -1), value)) for value in values]
+
+    def poll(self, timeout: float) -> Message | None:
+        return self.left.pop(0) if self.left else None
+
+
+def test_a_registry_that_is_away_costs_no_record() -> None:
+    away = [OSError("registry is away")]
+
+    def schema_text(number: int) -> str:
+        if away:
+            raise away.pop()
+        return '{"type": "record", "name": "Row", "fields": [{"name": "v", "type": "int"}]}'
+
+    consumer = cast(Consumer, Polled(b"\0\0\0\0\7\x02", b"\0\0\0\0\7\x04"))
+    flat = FlatteningConsumer(consumer, build_transform("ScyllaFlattenColumns"), value=AvroDecoder(schema_text))
+    with pytest.raises(OSError, match="registry is away"):
+        next(flat.records())
+    assert [record.value for record, _ in flat.records(idle_seconds=0)] == [{"v": 1}, {"v": 2}]
+
+
+def test_a_bad_record_can_be_passed_over() -> None:
+    flat = FlatteningConsumer(cast(Consumer, Polled(b"{", b'{"v":2}')), build_transform("ScyllaFlattenColumns"))
+    with pytest.raises(DecodeError, match="not JSON"):
+        next(flat.records())
+    assert [record.value for record, _ in flat.records(idle_seconds=0)] == [{"v": 2}]
 
 
 def test_dates_and_times_of_avro_are_the_numbers_that_transforms_know() -> None:
