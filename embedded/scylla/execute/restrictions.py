@@ -6,36 +6,20 @@ token range and clustering slices in storage order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, cast
+from collections.abc import Sequence
+from typing import NoReturn, cast
 
-from connector.values import TupleType, freeze, native, order_key, split_cells, split_fields
-from embedded.scylla.cql.tree import (
-    AnyRelation,
-    InList,
-    Marker,
-    Relation,
-    Term,
-    TokenRelation,
-    TupleRelation,
-    TupleTerm,
-)
+from embedded.scylla.cql.tree import AnyRelation, InList, Relation, TokenRelation, TupleRelation
 from embedded.scylla.errors import InvalidRequest
-from embedded.scylla.execute.candidates import (
-    Restriction,
-    Tuples,
-    combinations,
-    required,
-    row_key,
-)
+from embedded.scylla.execute.candidates import Restriction, Tuples, combinations, row_key
 from embedded.scylla.execute.filters import Filter, compile_filter, relation_text
-from embedded.scylla.execute.run import Bound as Compiled
+from embedded.scylla.execute.relation_values import compile_candidates, compile_values
 from embedded.scylla.execute.run import Run
 from embedded.scylla.execute.slices import Edge, bounded_slices, in_storage_order
-from embedded.scylla.execute.terms import Scope, compile_in_list, compile_term, element_name
+from embedded.scylla.execute.terms import Scope
+from embedded.scylla.execute.token_bounds import TokenBounds
 from embedded.scylla.mutation import FULL_SLICE, Slice
 from embedded.scylla.schema import Column, Table, partition_key_bytes
-from embedded.scylla.tokens import MAX_TOKEN, MIN_TOKEN
 
 #: What no key can be looked up by.
 _FILTERED = frozenset(("CONTAINS", "CONTAINS KEY", "LIKE", "NOT IN"))
@@ -62,15 +46,13 @@ class Restrictions:
         self.scope = scope
         self.filters: list[Filter] = []
         self.filters_used = False
-        self._token_lower: tuple[Compiled, bool] | None = None
-        self._token_upper: tuple[Compiled, bool] | None = None
-        self.token = False
+        self._tokens = TokenBounds()
         self._together: bool | None = None
         by_column: dict[str, Restriction] = {}
         others: list[Relation] = []
         for relation in relations:
             if isinstance(relation, TokenRelation):
-                self._token_relation(relation)
+                self._tokens.add(relation, table, scope)
                 continue
             columns = self._columns(relation)
             if isinstance(relation, Relation) and (
@@ -116,24 +98,6 @@ class Restrictions:
                 raise InvalidRequest(f"Clustering columns must appear {ordered} in multi-column relations")
         return columns
 
-    def _token_relation(self, relation: TokenRelation) -> None:
-        wanted = tuple(column.name for column in self.table.partition_key)
-        if relation.columns != wanted:
-            raise InvalidRequest(
-                f"The token function arguments must be in the partition key order: {', '.join(wanted)}"
-            )
-        value = compile_term(relation.value, "partition key token", native("bigint"), self.scope)
-        self.token = True
-        operator = relation.operator
-        if operator in (">", ">=", "="):
-            self._token_lower = (value, operator != ">")
-        if operator in ("<", "<=", "="):
-            self._token_upper = (value, operator != "<")
-        if operator == "!=":
-            raise InvalidRequest(f'Unsupported "!=" relation: {relation_text(relation)}')
-        if operator not in ("=", "<", "<=", ">", ">="):
-            raise InvalidRequest(f"{operator} cannot be used with the token function")
-
     def _add(
         self, by_column: dict[str, Restriction], columns: tuple[Column, ...], relation: Relation | TupleRelation
     ) -> None:
@@ -164,13 +128,13 @@ class Restrictions:
         for column in columns:
             by_column[column.name] = restriction
         if operator == "=":
-            value = self._tuple(relation.value, columns, isinstance(relation, TupleRelation))
+            value = compile_values(relation.value, columns, isinstance(relation, TupleRelation), self.scope)
             restriction.values = lambda run: [value(run)]
         elif operator == "IN":
-            restriction.values = self._in(relation, columns)
+            restriction.values = compile_candidates(relation, columns, self.scope)
             restriction.single = isinstance(relation.value, InList) and len(relation.value.items) == 1
         else:
-            value = self._tuple(relation.value, columns, isinstance(relation, TupleRelation))
+            value = compile_values(relation.value, columns, isinstance(relation, TupleRelation), self.scope)
             edge = (columns, value, operator in (">=", "<="))
             if len(columns) > len(restriction.columns):
                 restriction.columns = columns
@@ -196,77 +160,6 @@ class Restrictions:
         self.filters += [compile_filter(each, self.table, self.scope) for each in others]
         self.filters_used = True
         return True
-
-    def _tuple(
-        self, value: Term | InList, columns: tuple[Column, ...], together: bool, listed: bool = False
-    ) -> Callable[[Run], tuple[bytes, ...]]:
-        """The values of all columns of a relation, or of one element of an IN's list (`listed`), at one execution."""
-        if not together:
-            name = columns[0].name
-            one = compile_term(cast(Term, value), element_name(name) if listed else name, columns[0].type, self.scope)
-            return lambda run: (required(one(run), name),)
-        names = f"({','.join(column.name for column in columns)})"
-        if listed:
-            names = element_name(names)
-        if isinstance(value, Marker):
-            type_ = TupleType(tuple(freeze(column.type) for column in columns))
-            whole = compile_term(value, names, type_, self.scope)
-
-            def unpack(run: Run) -> tuple[bytes, ...]:
-                cells = split_fields(required(whole(run), columns[0].name), len(columns), type_.cql())
-                return tuple(required(cell, column.name) for cell, column in zip(cells, columns))
-
-            return unpack
-        if not isinstance(value, TupleTerm) or len(value.items) > len(columns):
-            given = len(value.items) if isinstance(value, TupleTerm) else 1
-            raise InvalidRequest(f"Expected {len(columns)} elements in value tuple, but got {given}")
-        if len(value.items) < len(columns):
-            raise InvalidRequest(
-                f"Expected {len(columns)} elements in value tuple, but got {len(value.items)}: "
-                f"({', '.join('?' for _ in value.items)})"
-            )
-        parts = [
-            (compile_term(item, f"{names}[{at}]", column.type, self.scope), column.name)
-            for at, (item, column) in enumerate(zip(value.items, columns))
-        ]
-        return lambda run: tuple(required(part(run), name) for part, name in parts)
-
-    def _in(self, relation: Relation | TupleRelation, columns: tuple[Column, ...]) -> Tuples:
-        together = isinstance(relation, TupleRelation)
-        orders = [order_key(column.type) for column in columns]
-        shown = columns[0].name
-        # Partitions differ where their keys' bytes do; equal clustering keys are one row.
-        partition = columns[0].kind == "partition_key"
-
-        def placed(values: tuple[bytes, ...]) -> tuple[Any, ...]:
-            return tuple(order(raw) for order, raw in zip(orders, values))
-
-        def distinct(found: list[tuple[bytes, ...]]) -> list[tuple[bytes, ...]]:
-            if partition:
-                return sorted(dict.fromkeys(found), key=placed)
-            rows = {placed(values): values for values in reversed(found)}
-            return [rows[place] for place in sorted(rows)]
-
-        if isinstance(relation.value, InList):
-            items = [self._tuple(item, columns, together, listed=True) for item in relation.value.items]
-            return lambda run: distinct([item(run) for item in items])
-        types = tuple(freeze(column.type) for column in columns)
-        element = TupleType(types) if together else types[0]
-        names = ",".join(column.name for column in columns)
-        name = f"in(({names}))" if together else f"in({names})"
-        whole = compile_in_list(relation.value, name, element, self.scope)
-
-        def unpack(run: Run) -> list[tuple[bytes, ...]]:
-            cells = split_cells(required(whole(run), shown))
-            if not together:
-                return distinct([(required(cell, shown),) for cell in cells])
-            found = []
-            for cell in cells:
-                fields = split_fields(required(cell, shown), len(columns), element.cql())
-                found.append(tuple(required(part, column.name) for part, column in zip(fields, columns)))
-            return distinct(found)
-
-        return unpack
 
     def _needs_no_leave(self, relation: Relation) -> bool:
         """ScyllaDB filters the next clustering column behind the restricted ones without being told to."""
@@ -295,7 +188,7 @@ class Restrictions:
         columns = self.table.partition_key
         found = [by_column.get(column.name) for column in columns]
         present = [restriction for restriction in found if restriction is not None]
-        if present and self.token:
+        if present and self._tokens.restricted:
             names = ", ".join(column.name for column in columns)
             raise InvalidRequest(
                 f'Columns "{names}" cannot be restricted by both a normal relation and a token relation'
@@ -333,18 +226,7 @@ class Restrictions:
 
     def token_range(self, run: Run) -> tuple[int, int]:
         """The tokens that may be read, both inclusive; everything without a token relation."""
-        low, high = MIN_TOKEN, MAX_TOKEN
-        if self._token_lower is not None:
-            value, inclusive = self._token_lower
-            token = int.from_bytes(required(value(run), "partition key token"), "big", signed=True)
-            low = token if inclusive else token + 1
-        if self._token_upper is not None:
-            value, inclusive = self._token_upper
-            token = int.from_bytes(required(value(run), "partition key token"), "big", signed=True)
-            # The least token as an upper bound means the end of the ring.
-            if token != MIN_TOKEN:
-                high = token if inclusive else token - 1
-        return low, high
+        return self._tokens.range(run)
 
     # ---- the clustering key ------------------------------------------------------------------------------------
 
