@@ -5,7 +5,7 @@ In: the configured format. Out: a ``Sink``, and a ``Publisher`` where the format
 
 from __future__ import annotations
 
-from spark_jobs.sinks.columns import new_columns
+from spark_jobs.sinks.columns import new_columns, other_types
 from spark_jobs.sinks.formats import DEFAULT, FORMATS, table_format
 from spark_jobs.sinks.sink import LostRaceError, Publisher, Sink, TableFormat, compact_all, replace_made
 
@@ -18,6 +18,7 @@ __all__ = [
     "TableFormat",
     "compact_all",
     "new_columns",
+    "other_types",
     "replace_made",
     "table_format",
 ]

@@ -20,6 +20,13 @@ def new_columns(there: StructType, wanted: StructType) -> StructType | None:
     )
 
 
+def other_types(there: StructType, wanted: StructType) -> list[tuple[str, str, str]]:
+    """The columns that are of a type there of which not all values are wanted ones, with that and the wanted type."""
+    new = {field.name: field.dataType for field in wanted}
+    kinds = [(field.name, field.dataType, new[field.name]) for field in there if field.name in new]
+    return [(name, old.simpleString(), kind.simpleString()) for name, old, kind in kinds if not _holds(kind, old)]
+
+
 def _holds(new: DataType, old: DataType) -> bool:
     """Whether all values of an old type are some of the new one, whose further fields are null in them. A map's keys
     are not looked into: Iceberg gives these no fields."""

@@ -5,7 +5,7 @@ In: a sink and a definition. Out: ``LandedTable``.
 
 from __future__ import annotations
 
-from spark_jobs.tables.landed_table import LandedTable, Restored, older_positions
+from spark_jobs.tables.landed_table import Among, LandedTable, Restored, older_positions
 from spark_jobs.tables.landed_topics import check_positions, check_same_topics, lost_by_topics
 from spark_jobs.tables.landing_plan import (
     Plan,
@@ -41,6 +41,7 @@ __all__ = [
     "FORM",
     "LAND",
     "MARK_PART",
+    "Among",
     "Known",
     "LandedTable",
     "Lease",

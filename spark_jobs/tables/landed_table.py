@@ -30,7 +30,6 @@ from spark_jobs.model import (
     changelog_columns,
     changes_patch,
     headers_of,
-    identities,
     literal,
     physical,
     quoted,
@@ -69,6 +68,14 @@ class Restored:
     def has_rows(self) -> bool:
         """Whether anything was landed, or counted as landed."""
         return bool(self.positions or self.mark or self.unmerged)
+
+
+@dataclass(frozen=True)
+class Among:
+    """Those rows that are told apart by these columns, and whose are in a relation."""
+
+    relation: str
+    identities: tuple[str, ...]
 
 
 class LandedTable:
@@ -332,29 +339,28 @@ class LandedTable:
     def folded_text(
         self,
         layout: Layout,
-        among: str | None = None,
+        among: Sequence[Among] = (),
         buckets: Sequence[int] = (),
         near: str = "true",
         whole: tuple[int, int] | None = None,
     ) -> str:
         """Patches of everything landed: the state, and the changes after the mark that this very state carries.
 
-        ``among`` is a relation with the partition keys' identities: only these partitions are looked at. They are in
-        these ``buckets`` if some are named, and their keys meet ``near``, by which files are skipped. Of the segments
-        after the first of ``whole``, up to the second, every change is of such a partition: none is looked for. Later
-        ones are left out then.
+        Only rows are looked at that are in one of ``among``, if there are any. They are in these ``buckets`` if some
+        are named, and their keys meet ``near``, by which files are skipped. Of the segments after the first of
+        ``whole``, up to the second, every change is of such a row: none is looked for. Later ones are left out then.
         """
         chosen = f"bucket IN ({', '.join(map(str, buckets))})" if buckets else "true"
         kept = self.state.rows(layout, buckets, near)
         tail = f"{self.tail_text()} AND {chosen} AND ({near})"
         changes = [tail]
-        if among is not None:
-            kept = _of_those(layout, kept, among)
-            changes = [_of_those(layout, tail, among)]
+        if among:
+            kept = _of_those(kept, among)
+            changes = [_of_those(tail, among)]
             if whole is not None:
                 changes = [f"{tail} AND segment > {whole[0]} AND segment <= {whole[1]}"]
                 if self.mark() < whole[0]:
-                    changes.append(_of_those(layout, f"{tail} AND segment <= {whole[0]}", among))
+                    changes.append(_of_those(f"{tail} AND segment <= {whole[0]}", among))
         patches = [state_patch(layout, kept), *(changes_patch(layout, some) for some in changes)]
         return folded(layout, patches, partition_columns(layout))
 
@@ -397,10 +403,13 @@ class LandedTable:
         return self.sink.relation(self.changelog)
 
 
-def _of_those(layout: Layout, rows: str, among: str) -> str:
-    """The rows whose partitions are among those of a relation."""
-    same = " AND ".join(f"a.{name} <=> r.{name}" for name in map(quoted, identities(layout, partition_only=True)))
-    return f"SELECT r.* FROM ({rows}) AS r LEFT SEMI JOIN {among} AS a ON {same}"
+def _of_those(rows: str, among: Sequence[Among]) -> str:
+    """The rows that are in one of these relations."""
+    found = []
+    for each in among:
+        same = " AND ".join(f"a.{name} <=> r.{name}" for name in map(quoted, each.identities))
+        found.append(f"SELECT r.* FROM ({rows}) AS r LEFT SEMI JOIN {each.relation} AS a ON {same}")
+    return " UNION ALL ".join(found)
 
 
 def older_positions(newer: Offsets) -> str:

@@ -24,15 +24,14 @@ from spark_jobs.fold import visible_rows
 from spark_jobs.model import (
     Key,
     Layout,
-    ended_change,
-    ended_rows,
     identities,
     literal,
     partition_keys,
     present,
     quoted,
 )
-from spark_jobs.sinks import Publisher, new_columns
+from spark_jobs.sinks import Publisher, new_columns, other_types
+from spark_jobs.tables.affected import affected
 from spark_jobs.tables.checkpoints import checkpointed
 from spark_jobs.tables.landed_table import SESSION_CATALOG, LandedTable, Restored
 from spark_jobs.tables.notes import Known, Offsets
@@ -97,7 +96,7 @@ class PublishedTable:
         self._turn: int | None = None
         self._untidied = _TIDIED_EVERY
         self._stored: tuple[Known, StructType] | None = None
-        self._there: Sequence[str] = ()
+        self._there = StructType()
         #: How many columns it had as it was published; 0 where nobody noted that.
         self._width = 0
         self.landed = LandedTable(publisher.session, landed.sink, landed.keyspace, landed.table)
@@ -155,17 +154,17 @@ class PublishedTable:
     def _schema(self) -> StructType | None:
         """Its columns, which are those that others' changes are looked for in."""
         there = self.publisher.schema(self.name)
-        self._there = () if there is None else there.names
+        self._there = StructType() if there is None else there
         return there
 
     def _added_or_dropped(self, known: Known) -> str | None:
         """Of columns that the source has got since none is missed."""
         names = {name for definition in known.definitions for name in definition.names}
-        if more := [name for name in self._there if name not in names]:
+        if more := [name for name in self._there.names if name not in names]:
             return f"ADD COLUMN {', '.join(more)}"
-        if len(self._there) >= self._width:
+        there = set(self._there.names)
+        if len(there) >= self._width:
             return None
-        there = set(self._there)
         lacking = [column.name for column in known.layout().definition.columns if column.name not in there]
         return f"DROP COLUMN {', '.join(lacking)}" if lacking else None
 
@@ -182,7 +181,9 @@ class PublishedTable:
         note |= {"by": self._token, "columns": width}
         new, same_columns = self._lacked(known, stand), stand is not None and stand.is_of(known)
         # A table that is gone is made again, whatever came before that.
-        others = same_columns and bool(self._there) and self.is_changed_by_others(known)
+        others = same_columns and bool(self._there.names) and self.is_changed_by_others(known)
+        if same_columns and new is None and not others:
+            self._tell_types(known)
         if stand is not None and new is not None and not others:
             if new.fields:
                 self.publisher.widen(self.name, new)
@@ -201,6 +202,12 @@ class PublishedTable:
             return None
         there = self._schema()
         return None if there is None else new_columns(there, self._wanted(known))
+
+    def _tell_types(self, known: Known) -> None:
+        """Why all of it is written anew: the source, or somebody else, has given columns other types."""
+        if types := other_types(self._there, self._wanted(known)):
+            found = ", ".join(f"{name} is {there} in it, and {wanted} in the source" for name, there, wanted in types)
+            self._say(f"the published table {self.landed.name} is written anew as a whole: {found}")
 
     def _wanted(self, known: Known) -> StructType:
         """The columns that it shall have. They follow from what is known; only to ask Spark for them takes long."""
@@ -299,8 +306,9 @@ class PublishedTable:
         first = layout.partition[0]
         with ExitStack() as stack:
             with planned_once(session):
-                affected = stack.enter_context(checkpointed(self._affected(layout, before, now)))
-                some = affected.select("bucket", quoted(first.identity)).limit(_MOST_NEAR + 1).collect()
+                segments, span = (before.segment, now.segment), (before.at_s, now.at_s)
+                found = affected(stack, self.landed, layout, segments, span)
+                some = found.parts(layout, _MOST_NEAR + 1)
             if not some:
                 return False
             if self._has_twins(layout):
@@ -309,20 +317,16 @@ class PublishedTable:
             few = some if len(some) <= _MOST_NEAR else []
             buckets = sorted({row[0] for row in few})
             near = _near([row[1] for row in few] if _is_indexed(first) else [])
-            name = f"scylla_cdc_affected_{uuid.uuid4().hex}"
-            (F.broadcast(affected) if few else affected).createOrReplaceTempView(name)
-            stack.callback(session.catalog.dropTempView, name)
+            those = found.picked(stack, layout, few)
             if few:
                 stack.enter_context(planned_once(session))
             # Most of many changes after the mark are the very ones that are to be published.
-            whole = None if few else (before.segment, now.segment)
-            patches = self.landed.folded_text(layout, name, buckets, near(quoted(first.value)), whole)
+            whole = None if few else segments
+            among = [each.among() for each in those]
+            patches = self.landed.folded_text(layout, among, buckets, near(quoted(first.value)), whole)
             fresh = visible_rows(layout, patches, f"{now.at_s}L")
-            was = " AND ".join(
-                same(key.type, f"a.shown_{at}", f"o.{quoted(key.name)}") for at, key in enumerate(layout.partition)
-            )
             there = f"SELECT * FROM {self.publisher.relation(self.name)} WHERE {near(quoted(first.name))}"
-            old = f"SELECT o.* FROM ({there}) AS o LEFT SEMI JOIN {name} AS a ON {was}"
+            old = " UNION ALL ".join(each.shown(there) for each in those)
             return self._has_changed(stack, layout, wanted, fresh, old, near, note)
 
     def _has_changed(
@@ -379,25 +383,6 @@ class PublishedTable:
         rows = " UNION ALL ".join(f"SELECT {columns} FROM ({source}) AS source" for source in there)
         twins = f"SELECT 1 FROM ({rows}) AS rows GROUP BY {', '.join(shown)} HAVING count(DISTINCT {names}) > 1 LIMIT 1"
         return bool(self.landed.session.sql(twins).collect())
-
-    def _affected(self, layout: Layout, before: Stand, now: Stand) -> DataFrame:
-        """The partitions that changes speak of, or of which something has ended: their identities, and their keys as
-        they are shown."""
-        names = [quoted(name) for name in identities(layout, partition_only=True)]
-        values = [present(key.type, quoted(key.value), layout.declared.get(key.name)) for key in layout.partition]
-        shown = [F.expr(f"any_value({value})").alias(f"shown_{at}") for at, value in enumerate(values)]
-        log = self.landed.sink.relation(self.landed.changelog)
-        changed = f"segment > {before.segment} AND segment <= {now.segment}"
-        columns = ", ".join(["bucket", *map(quoted, dict.fromkeys(partition_keys(layout)))])
-        texts = [f"SELECT {columns} FROM {log} WHERE {changed} AND bucket IS NOT NULL"]
-        if layout.expiring:
-            span = before.at_s, now.at_s
-            texts.append(f"SELECT {columns} FROM ({self.landed.tail_text()}) AS tail WHERE {ended_change(*span)}")
-            texts.append(
-                f"SELECT {columns} FROM ({ended_rows(layout, self.landed.state.rows(layout), *span)}) AS ended"
-            )
-        found = self.landed.session.sql(" UNION ALL ".join(texts))
-        return found.groupBy("bucket", *names).agg(*shown)
 
 
 def _near(values: Sequence[Any]) -> Callable[[str], str]:

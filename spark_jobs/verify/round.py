@@ -6,7 +6,6 @@ by Spark, and their counts. Only these rows are read again, with their partition
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from connector.values import NativeType
 from spark_jobs.config import Settings
 from spark_jobs.functions import register_functions
 from spark_jobs.model import Layout, identities, key_columns, quoted
+from spark_jobs.named_frames import named
 from spark_jobs.source import (
     Counts,
     ReadPlan,
@@ -31,7 +31,7 @@ from spark_jobs.source import (
     read_plan,
     read_source,
 )
-from spark_jobs.tables import Known, LandedTable
+from spark_jobs.tables import Among, Known, LandedTable
 from spark_jobs.verify.report import Difference, shown_difference
 from spark_jobs.verify.sql import (
     EXTRA,
@@ -148,12 +148,10 @@ class Rounds:
     def _landed(self, layout: Layout, plan: ReadPlan, wanted: DataFrame | None) -> DataFrame:
         if wanted is None:
             return self.session.sql(landed_side(layout, plan, self.landed.folded_text(layout)))
-        name = f"scylla_cdc_verify_{uuid.uuid4().hex}"
-        wanted.select(*_quoted(identities(layout, partition_only=True))).distinct().createOrReplaceTempView(name)
-        try:
-            return self.session.sql(landed_side(layout, plan, self.landed.folded_text(layout, name)))
-        finally:
-            self.session.catalog.dropTempView(name)
+        keys = identities(layout, partition_only=True)
+        with named(wanted.select(*_quoted(keys)).distinct(), "verify") as name:
+            patches = self.landed.folded_text(layout, [Among(name, tuple(keys))])
+            return self.session.sql(landed_side(layout, plan, patches))
 
     def _columns(self, known: Known, source: SourceTable) -> tuple[list[Difference], list[str]]:
         """Columns that only one side has, and those that never can be on both."""
