@@ -61,6 +61,8 @@ _VECTORS_FROM = 1 << 20
 _FEED, _MAPPING = "delta.enableChangeDataFeed", "delta.columnMapping.mode"
 _INDEXED = "delta.dataSkippingNumIndexedCols"
 _VECTORS = "delta.enableDeletionVectors"
+_WITHOUT_VECTORS = ("delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2")
+"""Of a table that its users let Iceberg's readers read, Delta refuses them."""
 _DAY_MS = 86_400_000
 _VERSIONS = {"delta.deletedFileRetentionDuration": 7 * _DAY_MS, "delta.logRetentionDuration": 30 * _DAY_MS}
 """How long Delta lets versions be read, and what it takes unless it is told: whoever vacuums keeps them no longer. Of a
@@ -260,7 +262,8 @@ class DeltaPublisher:
         wanted.update(_keeping(there, self.retention_ms))
         # Without them Delta says of mapped names by a number alone that readers must know them. Some look for a list:
         # delta-rs shows nulls then, where it refuses, and DuckDB refuses, where it reads.
-        if (mapped or size >= _VECTORS_FROM) and _VECTORS not in there:
+        refused = any(there.get(name) == "true" for name in _WITHOUT_VECTORS)
+        if (mapped or size >= _VECTORS_FROM) and _VECTORS not in there and not refused:
             wanted[_VECTORS] = "true"
         if wanted:
             give_properties(self.session, self.path(table), wanted)

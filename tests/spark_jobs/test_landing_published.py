@@ -484,6 +484,10 @@ def test_what_others_do_to_the_rows_is_told_and_made_up_for(
     session.sql(f"INSERT INTO {relation} TABLE {relation}")
     session.sql(f"DELETE FROM {relation} WHERE pk = 0")
     land(deleted, merged(4000, 2, 1, v="d"))
+    if sink == "iceberg":
+        # Delta takes it of a table with a feature that delta-rs reads no table with.
+        session.sql(f"ALTER TABLE {relation} ALTER COLUMN ck TYPE bigint")
+        land("is written anew as a whole: ck is bigint in it, and int in the source", merged(5000, 2, 1, v="e"))
     session.sql(f"ALTER TABLE {relation} ADD COLUMNS (mine string)")
     land("somebody else did ADD COLUMN mine")
     # It came again without its values, but for those that were written since.
@@ -569,3 +573,16 @@ def test_a_table_that_its_users_have_clustered_is_compacted(spark: SparkSession,
     publisher.compact("ks/t")
     assert spark.table(relation).count() == 10
     assert publisher.changed_by_others("ks/t") is not None, "it is told which rows somebody has deleted"
+
+
+def test_a_table_that_its_users_open_to_icebergs_readers_gets_no_deletion_vectors(
+    spark: SparkSession, warehouse: str
+) -> None:
+    """Delta refuses them there: what follows each sixteenth publication failed, told as publishing that fails."""
+    publisher = DeltaPublisher(spark, warehouse)
+    publisher.replace("ks/t", publisher.session.range(20), {"of": 1}, 1, 1000, 1)
+    wanted = "'delta.columnMapping.mode' = 'name', 'delta.enableIcebergCompatV2' = 'true'"
+    publisher.session.sql(f"ALTER TABLE {publisher.relation('ks/t')} SET TBLPROPERTIES ({wanted})")
+    publisher.tidy("ks/t")
+    properties = DeltaTable(publisher.path("ks/t")).metadata().configuration
+    assert "delta.enableDeletionVectors" not in properties
