@@ -28,6 +28,7 @@ class WholeBatches(UncutBatches):
         place: tuple[bytes, bytes],
         asked_for: bool,
         partitions: Partitions | None,
+        *,
         statics: bool = True,
         at_s: int = 0,
         rows: UncutRows | None = None,
@@ -68,9 +69,17 @@ class WholeBatches(UncutBatches):
 
     def _part(self, begin: int, end: int) -> UncutBatches:
         return WholeBatches(
-            self.layout, self._shape, self._place, self._asked_for, self._partitions, self._statics, self._at_s,
-            self.rows, begin, end,
-        )  # fmt: skip
+            self.layout,
+            self._shape,
+            self._place,
+            self._asked_for,
+            self._partitions,
+            statics=self._statics,
+            at_s=self._at_s,
+            rows=self.rows,
+            begin=begin,
+            end=end,
+        )
 
     def _batch(self, number: int) -> Batch:
         firsts = self.rows.firsts

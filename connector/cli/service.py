@@ -74,9 +74,9 @@ class Service:
             self._shared,
             partial(problems_of, worker=args.worker),
             self._worker,
-            self._connectors,
-            self._renewal.renew,
-            self._login.clients,
+            defined=self._connectors,
+            renew=self._renewal.renew,
+            clients=self._login.clients,
         )
 
     def kill(self) -> None:

@@ -87,6 +87,7 @@ class Delivery:
         clients: KafkaClients,
         settings: DeliverySettings,
         membership: Membership,
+        *,
         clock: Callable[[], float] = time.monotonic,
         topics: Callable[[], Iterable[str]] = lambda: (),
         group: str = "",

@@ -9,6 +9,7 @@ from connector.source.chores import ChoreDone, Chores
 from connector.source.connection import Connection
 from connector.source.consumer import Postponed
 from connector.source.datacenters import OF_ROWS, loose_datacenter
+from connector.source.describing import Describing
 from connector.source.descriptions import DescribedTable
 from connector.source.from_config import connection_settings, reading_settings, snapshot_settings
 from connector.source.horizon import NOT_READ, Expired, expired
@@ -42,6 +43,7 @@ __all__ = [
     "Connection",
     "ConnectionSettings",
     "DescribedTable",
+    "Describing",
     "Expired",
     "Failing",
     "LateChanges",

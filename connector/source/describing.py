@@ -102,6 +102,7 @@ class Describing:
         chores: Chores,
         tables: Tables,
         background: Background,
+        *,
         monotonic: Callable[[], float] = time.monotonic,
         lacks: Callable[[DescribedTable], str | None] | None = None,
     ) -> None:

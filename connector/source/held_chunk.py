@@ -201,7 +201,9 @@ class HeldChunk:
             # What shows nothing beside static values of which the part in front has told is no batch.
             if self.start is not None:
                 there = {key: rows for key, rows in there.items() if any(shape.of_partition(rows, statics=False))}
-            batches = WholeBatches(straight, shape, place, asked_for, list(there.values()), self.start is None, at_s)
+            batches = WholeBatches(
+                straight, shape, place, asked_for, list(there.values()), statics=self.start is None, at_s=at_s
+            )
             return Ready(list(there), batches.counts, batches)
         keys: list[Row] = []
         made: list[Batch] = []

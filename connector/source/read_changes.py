@@ -38,6 +38,7 @@ from connector.source.background import Background, Failing
 from connector.source.chores import ChoreDone, Chores
 from connector.source.connection import Connection
 from connector.source.datacenters import loose_datacenter
+from connector.source.describing import Describing
 from connector.source.horizon import expired
 from connector.source.late_changes import LateChanges
 from connector.source.log_reader import ReadEvent
@@ -140,16 +141,24 @@ class ChangeReader:
         )
         self._chores = Chores(self._events.put)
         self._watch = Watch(
-            self._planner, self._connection, self._settings, self._chores, self.tables, self._background
+            planner=self._planner,
+            connection=self._connection,
+            settings=self._settings,
+            chores=self._chores,
+            tables=self.tables,
+            background=self._background,
+            describing=Describing(
+                self._planner, self._connection, self._settings, self._chores, self.tables, self._background
+            ),
         )
         self._reading = Reading(
-            self._planner,
-            self._connection,
-            self._settings,
-            self._events.put,
-            self,
-            self.tables,
-            self._background,
+            planner=self._planner,
+            connection=self._connection,
+            settings=self._settings,
+            sink=self._events.put,
+            consumer=self,
+            tables=self.tables,
+            background=self._background,
         )
         self.late = LateChanges(self._planner, self._connection, self._chores, self.tables, self._reading, self)
         told = expired(self._saved.values(), self.tables, now)

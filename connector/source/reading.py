@@ -78,6 +78,7 @@ class Reading:
 
     def __init__(
         self,
+        *,
         planner: ReadsPlan,
         connection: Connection,
         settings: ReadingSettings,

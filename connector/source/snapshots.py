@@ -26,14 +26,13 @@ from itertools import chain
 from typing import Protocol
 
 from connector.changes import Batch, LogLayout, Row
-from connector.errors import PoisonRow, RetriableSourceError
+from connector.errors import PoisonRow, ReplicasAway, RetriableSourceError
 from connector.pauses import doubled
 from connector.source.background import Background
 from connector.source.chores import Chores
 from connector.source.chunks import Chunk, Question, read_chunk, read_part, read_partitions, token_of_key
 from connector.source.connection import Connection
 from connector.source.consumer import Postponed
-from connector.source.failures import ReplicasAway
 from connector.source.held_chunk import HeldChunk
 from connector.source.lagging import OtherSchema
 from connector.source.limits import SnapshotPace
@@ -93,6 +92,7 @@ class Snapshots:
 
     def __init__(
         self,
+        *,
         planner: SnapshotsPlan,
         connection: Connection,
         settings: SnapshotSettings,

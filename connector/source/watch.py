@@ -19,7 +19,6 @@ from connector.source.background import LONGEST_PAUSE, SOURCE, Background, Purpo
 from connector.source.chores import Chores
 from connector.source.connection import Connection
 from connector.source.describing import Describing
-from connector.source.descriptions import DescribedTable
 from connector.source.settings import ReadingSettings
 from connector.source.stream_sets import AT_ONCE, Listed, StreamSets, TabletStreams, VnodeGenerations
 from connector.source.tables import Tables
@@ -124,14 +123,15 @@ class Watch:
 
     def __init__(
         self,
+        *,
         planner: SetsPlan,
         connection: Connection,
         settings: ReadingSettings,
         chores: Chores,
         tables: Tables,
         background: Background,
+        describing: Describing,
         monotonic: Callable[[], float] = time.monotonic,
-        lacks: Callable[[DescribedTable], str | None] | None = None,
     ) -> None:
         self._planner = planner
         self._connection = connection
@@ -142,7 +142,7 @@ class Watch:
         self._monotonic = monotonic
         self.polls: list[Poll] = []
         background.expect(STREAM_SETS, SLOW)
-        self._describing = Describing(planner, connection, settings, chores, tables, background, monotonic, lacks)
+        self._describing = describing
         self._clock = background.task(CLOCK)
         self._clocks: dict[str, Task] = {}
         # How many looks in a row each clock was another than most.

@@ -88,6 +88,7 @@ class ConnectCluster:
         wishes: Wishes,
         validate: Validate,
         worker: Configuration,
+        *,
         defined: Connectors | None = None,
         renew: Callable[[str], object] = lambda connector: None,
         clients: KafkaClients | None = None,

@@ -66,6 +66,7 @@ def run_worker(
     stop: threading.Event,
     report: Report,
     instructions: queue.Queue[Asked],
+    *,
     who: WorkerIdentity | None = None,
     noted: Noted | None = None,
     start: str | None = None,

@@ -64,6 +64,7 @@ class Restoring:
 
     def __init__(
         self,
+        *,
         configuration: Configuration,
         clients: KafkaClients,
         connection: Connection,

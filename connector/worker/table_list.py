@@ -104,6 +104,7 @@ class TableList:
 
     def __init__(
         self,
+        *,
         configuration: Configuration,
         planner: TablesPlan,
         tables: Tables,

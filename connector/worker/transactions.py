@@ -74,6 +74,7 @@ class Transactions:
 
     def __init__(
         self,
+        *,
         delivery: Delivery,
         planner: CommitsPlan,
         encoder: Encoder,
@@ -83,7 +84,6 @@ class Transactions:
         restoring: Restoring,
         clock: ServerClock,
         chores: Chores,
-        *,
         look: Look,
         unseen: Unseen,
         heartbeat_ms: int,

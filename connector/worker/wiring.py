@@ -29,6 +29,7 @@ from connector.source import (
     Chores,
     Connection,
     DescribedTable,
+    Describing,
     LateChanges,
     ReadEvent,
     Reading,
@@ -100,30 +101,30 @@ def build_worker(given: Prepared) -> Worker:
     unseen = Unseen()
     one_group = OneGroup(configuration, clients, given.who.client_id)
     restoring = Restoring(
-        configuration,
-        clients,
-        connection,
-        planner,
-        tables,
-        pipeline,
-        chores,
-        background,
-        one_group,
-        unseen,
-        stood,
-        positions,
+        configuration=configuration,
+        clients=clients,
+        connection=connection,
+        planner=planner,
+        tables=tables,
+        pipeline=pipeline,
+        chores=chores,
+        background=background,
+        one_group=one_group,
+        unseen=unseen,
+        stood=stood,
+        positions=positions,
     )
     delivery = _delivery(given, pipeline, membership, unseen, stood, positions)
     transactions = Transactions(
-        delivery,
-        planner,
-        given.encoder,
-        tables,
-        pipeline,
-        membership,
-        restoring,
-        connection.clock,
-        chores,
+        delivery=delivery,
+        planner=planner,
+        encoder=given.encoder,
+        tables=tables,
+        pipeline=pipeline,
+        membership=membership,
+        restoring=restoring,
+        clock=connection.clock,
+        chores=chores,
         look=WritableTopics(configuration, clients, given.who.client_id, stood, positions.check).look,
         unseen=unseen,
         heartbeat_ms=connector.output.heartbeat_interval_ms,
@@ -134,11 +135,35 @@ def build_worker(given: Prepared) -> Worker:
     def lacks(described: DescribedTable) -> str | None:
         return next(map(str, objections(configuration, described)), None)
 
-    watch = Watch(planner, connection, reading, chores, tables, background, lacks=lacks)
-    wanted = snapshot_settings(connector.reading, dated=connector.output.metadata)
-    snapshots = Snapshots(planner, connection, wanted, chores, tables, transactions, background, pipeline.takes_uncut)
+    watch = Watch(
+        planner=planner,
+        connection=connection,
+        settings=reading,
+        chores=chores,
+        tables=tables,
+        background=background,
+        describing=Describing(planner, connection, reading, chores, tables, background, lacks=lacks),
+    )
+    snapshots = Snapshots(
+        planner=planner,
+        connection=connection,
+        settings=snapshot_settings(connector.reading, dated=connector.output.metadata),
+        chores=chores,
+        tables=tables,
+        consumer=transactions,
+        background=background,
+        takes_uncut=pipeline.takes_uncut,
+    )
     reads = Reading(
-        planner, connection, reading, events.put, transactions, tables, background, snapshots, pipeline.takes_uncut
+        planner=planner,
+        connection=connection,
+        settings=reading,
+        sink=events.put,
+        consumer=transactions,
+        tables=tables,
+        background=background,
+        onlooker=snapshots,
+        takes_uncut=pipeline.takes_uncut,
     )
     hears = connector.reading.signals and not connector.output.strict
     return Worker(
@@ -166,17 +191,17 @@ def build_worker(given: Prepared) -> Worker:
         delivery=delivery,
         transactions=transactions,
         table_list=TableList(
-            configuration,
-            planner,
-            tables,
-            watch,
-            transactions,
-            restoring,
-            pipeline,
-            Looking(clients, connection),
-            chores,
-            unseen,
-            background,
+            configuration=configuration,
+            planner=planner,
+            tables=tables,
+            watch=watch,
+            transactions=transactions,
+            restoring=restoring,
+            pipeline=pipeline,
+            looking=Looking(clients, connection),
+            chores=chores,
+            unseen=unseen,
+            background=background,
         ),
         native=given.native,
     )

@@ -223,7 +223,7 @@ def test_a_client_is_listened_to_while_nothing_is_written() -> None:
     clients = KafkaClients({"bootstrap.servers": f"127.0.0.1:{ports.free_port()}"})
     anybody: Any = None
     hours = itertools.count(0.0, 3600.0)
-    delivery = Delivery(clients, DeliverySettings("shop", "offsets", "w"), anybody, lambda: next(hours))
+    delivery = Delivery(clients, DeliverySettings("shop", "offsets", "w"), anybody, clock=lambda: next(hours))
     delivery.listen()
     delivery._producer = TransactionalProducer(clients, "w", 60_000, lasting=True)
     try:

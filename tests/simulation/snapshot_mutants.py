@@ -120,8 +120,8 @@ HELD = [
     Mutant(
         "static columns are shown once, also where nobody makes objects of rows",
         HELD_CHUNK,
-        "list(there.values()), self.start is None, ",
-        "list(there.values()), True, ",
+        "list(there.values()), statics=self.start is None, ",
+        "list(there.values()), statics=True, ",
         holding.test_a_partition_that_is_too_large_is_placed_part_by_part,
     ),
     Mutant(

@@ -51,13 +51,13 @@ class Read:
             self.planner.committed()
         tables: dict[Any, Any] = {each: SimpleNamespace(log=LogTable("ks", each.name)) for each in self.sets}
         self.reading = Reading(
-            self.planner,
-            cast(Connection, SimpleNamespace(settings=ConnectionSettings(()))),
-            ReadingSettings(confidence_ms=CONFIDENCE, sweeps=False, max_queries_per_second=budget),
-            lambda event: None,
-            cast(Consumer, None),
-            cast(Tables, NeverStopped(tables)),
-            Background(),
+            planner=self.planner,
+            connection=cast(Connection, SimpleNamespace(settings=ConnectionSettings(()))),
+            settings=ReadingSettings(confidence_ms=CONFIDENCE, sweeps=False, max_queries_per_second=budget),
+            sink=lambda event: None,
+            consumer=cast(Consumer, None),
+            tables=cast(Tables, NeverStopped(tables)),
+            background=Background(),
         )
 
     def poll(self) -> None:

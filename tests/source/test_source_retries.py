@@ -58,13 +58,13 @@ class Reader:
         self.background = Background()
         tables: Any = {TABLE: SimpleNamespace(log=LogTable("ks", "t_scylla_cdc_log"))}
         self.reading = Reading(
-            self.one.planner,
-            cast(Connection, SimpleNamespace(settings=ConnectionSettings(()))),
-            ReadingSettings(confidence_ms=CONFIDENCE, retry_base_ms=retry_ms, retry_max_ms=retry_ms),
-            lambda event: None,
-            cast(Consumer, None),
-            cast(Tables, NeverStopped(tables)),
-            self.background,
+            planner=self.one.planner,
+            connection=cast(Connection, SimpleNamespace(settings=ConnectionSettings(()))),
+            settings=ReadingSettings(confidence_ms=CONFIDENCE, retry_base_ms=retry_ms, retry_max_ms=retry_ms),
+            sink=lambda event: None,
+            consumer=cast(Consumer, None),
+            tables=cast(Tables, NeverStopped(tables)),
+            background=self.background,
         )
 
     def pump(self) -> None:

@@ -103,20 +103,20 @@ class Stage:
         self.ahead_ms = 0
         connection: Any = self
         self.snapshots = Snapshots(
-            self.one.planner,
-            connection,
-            SnapshotSettings(
+            planner=self.one.planner,
+            connection=connection,
+            settings=SnapshotSettings(
                 max_queries_per_second=1e6,
                 clocks_apart_ms=clocks_apart_ms,
                 dated=ending,
                 max_bytes=max_bytes,
                 chunk=ChunkSize(5_000, BYTES),
             ),
-            self.chores,  # type: ignore[arg-type]
-            self.tables,  # type: ignore[arg-type]
-            self.consumer,
-            self.background,
-            lambda layout: takes_uncut and layout.snapshot == "true",
+            chores=self.chores,  # type: ignore[arg-type]
+            tables=self.tables,  # type: ignore[arg-type]
+            consumer=self.consumer,
+            background=self.background,
+            takes_uncut=lambda layout: takes_uncut and layout.snapshot == "true",
         )
         self.snapshots.doubt_seconds = 0.0
         self.pump()

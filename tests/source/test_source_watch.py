@@ -17,7 +17,7 @@ from connector.source import routing
 from connector.source.background import LONGEST_PAUSE, TELL_SECONDS, Background, Failing
 from connector.source.chores import Chores
 from connector.source.connection import Connection
-from connector.source.describing import LOOK_SECONDS, LOOKS_AT_ALL, without_cdc
+from connector.source.describing import LOOK_SECONDS, LOOKS_AT_ALL, Describing, without_cdc
 from connector.source.descriptions import DescribedTable, describe_table
 from connector.source.routing import LEAST_ANSWERS
 from connector.source.stream_sets import VnodeGenerations
@@ -81,14 +81,23 @@ class Watched:
         self.chores = AtOnce(lambda done: None)
         self.tables = Counted([describe_table(self.connection, each) for each in names])
         self.watch = Watch(
-            self.planner,
-            self.connection,
-            FAST,
-            self.chores,
-            self.tables,
-            self.background,
-            lambda: self.now,
-            lacks,
+            planner=self.planner,
+            connection=self.connection,
+            settings=FAST,
+            chores=self.chores,
+            tables=self.tables,
+            background=self.background,
+            describing=Describing(
+                self.planner,
+                self.connection,
+                FAST,
+                self.chores,
+                self.tables,
+                self.background,
+                monotonic=lambda: self.now,
+                lacks=lacks,
+            ),
+            monotonic=lambda: self.now,
         )
         self.watch.start()
 

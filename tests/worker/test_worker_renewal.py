@@ -85,7 +85,9 @@ def take(connectors: Connectors, config: dict[str, str]) -> None:
 def asked(connectors: Connectors) -> ConnectCluster:
     supervisor, told = connectors.supervisor, connectors.shared
     renew = connectors.renewal.renew
-    return ConnectCluster(supervisor, Steering(supervisor), told, lambda c: (), loaded(), connectors, renew)
+    return ConnectCluster(
+        supervisor, Steering(supervisor), told, lambda c: (), loaded(), defined=connectors, renew=renew
+    )
 
 
 @pytest.mark.parametrize("itself, tasks", [(True, [0, 1]), (False, [1])], ids=["connector", "task"])

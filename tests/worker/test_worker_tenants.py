@@ -467,7 +467,7 @@ def defined(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connectors]:
 
 def shown_of(connectors: Connectors) -> ConnectCluster:
     supervisor, told = connectors.supervisor, connectors.shared
-    return ConnectCluster(supervisor, Steering(supervisor), told, lambda c: (), configured("any"), connectors)
+    return ConnectCluster(supervisor, Steering(supervisor), told, lambda c: (), configured("any"), defined=connectors)
 
 
 MISSING = {"name": "works", "tasks.max": "1", "scylla.query.time.window.size": "${env:A_VARIABLE_OF_THIS_TEST}"}

@@ -67,8 +67,8 @@ def transactions_of(
     delivery: Any = kafka
     tables: Any = _Tables(*ttls)
     return Transactions(
-        delivery,
-        single.planner,
+        delivery=delivery,
+        planner=single.planner,
         encoder=anything,
         tables=tables,
         pipeline=anything,

@@ -130,7 +130,18 @@ def test_what_expired_during_another_absence_is_told_and_of_the_same_one_nothing
     read_to = 105_000 - CONFIDENCE
     nobody = cast(Any, None)
     restoring = Restoring(
-        loaded({}), nobody, nobody, case.single.planner, case.tables, *[nobody] * 2, Background(), *[nobody] * 4
+        configuration=loaded({}),
+        clients=nobody,
+        connection=nobody,
+        planner=case.single.planner,
+        tables=case.tables,
+        pipeline=nobody,
+        chores=nobody,
+        background=Background(),
+        one_group=nobody,
+        unseen=nobody,
+        stood=nobody,
+        positions=nobody,
     )
 
     def told(now: int) -> tuple[int, int]:
