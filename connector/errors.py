@@ -8,6 +8,7 @@ translate foreign errors into these at their border.
     │   └── UsageError          wrong command line (exit status 2)
     ├── SourceError             ScyllaDB's side
     │   ├── RetriableSourceError    timeouts, overload, lost connections: try again, with back-off
+    │   │   └── ReplicasAway            too few of those who hold what was asked for are there
     │   └── FatalSourceError        will not go away by itself
     │       ├── TableMissing            the table or its log does not exist (any more)
     │       ├── CdcDisabled             the table exists, its log does not or is not written
@@ -95,6 +96,10 @@ class SourceError(CdcError):
 
 class RetriableSourceError(SourceError):
     """The same request may succeed later."""
+
+
+class ReplicasAway(RetriableSourceError):
+    """Too few of those who hold what was asked for are there. Who asks less, or more slowly, gets no more."""
 
 
 class FatalSourceError(SourceError):

@@ -245,7 +245,7 @@ class Connection:
                 self._heard(future, time.monotonic() - asked, statement, error)
             except Exception as trouble:
                 log.warning("who answers could not be told", exc_info=trouble)
-            refusal = translated(error, f"reading from {self._asked(future, host, error)}")
+            refusal = translated(error, f"reading from {self._asked(future, host, error)}", self.known_hosts())
             refusal.node = refusal.node or future.coordinator_host
             failed(refusal)
             _let_go(future)
@@ -290,7 +290,7 @@ class Connection:
             self._heard(future, time.monotonic() - asked, statement, blocks=True)
             return found
         except Exception as error:
-            raise translated(error, f"asking {self._asked(future, host, error)}") from None
+            raise translated(error, f"asking {self._asked(future, host, error)}", self.known_hosts()) from None
 
     def _heard(
         self, future: Any, seconds: float, statement: Any, error: BaseException | None = None, *, blocks: bool = False

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from cassandra import (
     AuthenticationFailed,
+    ConsistencyLevel,
     DriverException,
     InvalidRequest,
     OperationTimedOut,
@@ -25,9 +27,19 @@ from cassandra.connection import ConnectionException
 from cassandra.pool import NoConnectionsAvailable
 from cassandra.protocol import ErrorMessage, SyntaxException
 
-from connector.errors import AccessDenied, FatalSourceError, RetriableSourceError, SourceError, TableMissing
+from connector.errors import (
+    AccessDenied,
+    FatalSourceError,
+    ReplicasAway,
+    RetriableSourceError,
+    SourceError,
+    TableMissing,
+)
 
 log = logging.getLogger(__name__)
+
+# So many nodes that are down are named.
+NAMED = 3
 
 MISSING_TABLE = ("unconfigured table", "no such table", "does not exist", "can't find a column family")
 
@@ -77,16 +89,13 @@ class ReadTimedOut(RetriableSourceError):
     """The server or the driver gave up on a read: a narrower window may get through."""
 
 
-class ReplicasAway(RetriableSourceError):
-    """Too few of those who hold what was asked for are there. Who asks less, or more slowly, gets no more."""
-
-
 class NoAnswer(ReadTimedOut, NotReached):
     """A read that no server answered in time."""
 
 
-def translated(error: BaseException, doing: str) -> SourceError:
-    """The exception for ``error``; ``doing`` says in a few words what failed."""
+def translated(error: BaseException, doing: str, hosts: Iterable[Any] = ()) -> SourceError:
+    """The exception for ``error``; ``doing`` says in a few words what failed, ``hosts`` are the nodes of the cluster:
+    where replicas are missing it is not who was asked that has to be looked after."""
     if isinstance(error, SourceError):
         return error
     host, cause = _cause(error)
@@ -103,7 +112,9 @@ def translated(error: BaseException, doing: str) -> SourceError:
     if isinstance(cause, ReadTimeout):
         return ReadTimedOut(text)
     if isinstance(cause, Unavailable):
-        return ReplicasAway(text)
+        down = [bracketed(str(each.endpoint)) for each in hosts if each.is_up is False]
+        more = f" and {len(down) - NAMED} more" if len(down) > NAMED else ""
+        return ReplicasAway(text + (f"; no connection to {', '.join(down[:NAMED])}{more}" if down else ""))
     if isinstance(cause, UnresolvableContactPoints):
         return NotReached(f"{doing}: the name does not resolve")
     if isinstance(cause, (NoHostAvailable, NoConnectionsAvailable, ConnectionException, OSError)):
@@ -147,6 +158,9 @@ def _cause(error: BaseException) -> tuple[str | None, Any]:
 
 
 def _text(error: BaseException) -> str:
+    if isinstance(error, Unavailable) and None not in (error.consistency, error.required_replicas):
+        level = ConsistencyLevel.value_to_name.get(error.consistency, error.consistency)
+        return f"too few replicas are up: {level} needs {error.required_replicas}, {error.alive_replicas} are"
     words = " ".join(str(error).split())
     for pattern, plain in _PLAIN:
         if met := pattern.search(words):

@@ -21,9 +21,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from connector.errors import RetriableSourceError, SourceError
+from connector.errors import ReplicasAway, RetriableSourceError, SourceError
 from connector.pauses import doubled
-from connector.source.failures import ReadTimedOut, ReplicasAway
+from connector.source.failures import ReadTimedOut
 from connector.source.log_reader import LogReader, PageRead, ReadEvent, ReadFailed, SweepRequest
 from connector.source.settings import ReadingSettings
 from connector.source.tables import Tables

@@ -13,6 +13,7 @@ from connector.errors import (
     AccessDenied,
     FatalSourceError,
     Problem,
+    ReplicasAway,
     RetriableSourceError,
     SourceError,
     UnsupportedServer,
@@ -84,8 +85,12 @@ def _readable(
     if isinstance(table, FatalSourceError):
         found.missing[name] = Problem(TABLES, str(table), str(name))
         return None
+    token = 'token("cdc$stream_id")'
     try:
-        connection.query(f'SELECT "cdc$time" FROM {table.log.cql} LIMIT 1 BYPASS CACHE', consistency="ONE")
+        connection.query(f'SELECT "cdc$time" FROM {table.log.cql} WHERE {token} > ? AND {token} <= ?', LAST_TOKEN)
+    except ReplicasAway as error:
+        # Whoever may not read is told that before replicas are looked for. That some are away ends no reading either.
+        log.debug("%s: whether its log may be read: %s", name, error)
     except RetriableSourceError:
         raise
     except FatalSourceError as error:
@@ -121,6 +126,8 @@ def _refused_rows(configuration: Configuration, connection: Connection, tables: 
             connection.query(base_query(table.description, ()).by_token(), LAST_TOKEN)
         except AccessDenied as error:
             refused.append(f"{table.table} has no rows for snapshot.mode={mode}, which reads the table itself: {error}")
+        except ReplicasAway as error:
+            log.debug("%s: whether its rows may be read: %s", table.table, error)
         except RetriableSourceError as error:
             # It would keep the others waiting as long, each of them.
             log.debug("%s: whether its rows may be read: %s", table.table, error)

@@ -16,10 +16,10 @@ from typing import Any
 
 from connector.changes import Scanner
 from connector.cql_names import LOG_SUFFIX
-from connector.errors import RetriableSourceError, SourceError, TableMissing
+from connector.errors import ReplicasAway, RetriableSourceError, SourceError, TableMissing
 from connector.native.samples import page_of
 from connector.source import Connection, ServerClock
-from connector.source.failures import NotReached, ReadTimedOut, ReplicasAway
+from connector.source.failures import NotReached, ReadTimedOut
 from connector.source.hosts_in_turn import HostsInTurn
 from connector.source.pages import RawPage
 from connector.timeuuid import time_key

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from cassandra import OperationTimedOut
+from cassandra import ConsistencyLevel, OperationTimedOut, Unavailable
 from cassandra.connection import ConnectionShutdown
 
 from connector.config import load
@@ -90,6 +90,19 @@ def test_what_a_wrong_port_or_tls_does_is_told_in_plain_words(error: Exception, 
     told = translated(error, "connecting to h")
     assert str(told).startswith(shown)
     assert isinstance(told, NotReached)
+
+
+def test_where_replicas_are_away_the_nodes_that_are_are_named_beside_who_said_so() -> None:
+    error = Unavailable("…", consistency=ConsistencyLevel.QUORUM, required_replicas=2, alive_replicas=1)
+    hosts = [SimpleNamespace(endpoint=f"10.0.0.{number}:9042", is_up=number < 2 or None) for number in range(4)]
+    told = "reading from 10.0.0.1:9042: too few replicas are up: QUORUM needs 2, 1 are"
+    assert str(translated(error, "reading from 10.0.0.1:9042", hosts)) == told
+    for host in hosts[1:]:
+        host.is_up = False
+    named = "10.0.0.1:9042, 10.0.0.2:9042, 10.0.0.3:9042"
+    assert str(translated(error, "reading from 10.0.0.1:9042", hosts)) == f"{told}; no connection to {named}"
+    hosts[0].is_up = False
+    assert str(translated(error, "", hosts)).endswith("to 10.0.0.0:9042, 10.0.0.1:9042, 10.0.0.2:9042 and 1 more")
 
 
 @pytest.mark.parametrize(("points", "shown"), [("[::1]:9042,db:9043", "[::1]:9042, db:9043"), ("::1", "[::1]:9042")])

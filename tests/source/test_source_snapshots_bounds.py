@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from connector.errors import FatalSourceError, RetriableSourceError
+from connector.errors import FatalSourceError, ReplicasAway, RetriableSourceError
 from connector.source import snapshots
 from connector.source.background import FIRST_PAUSE
-from connector.source.failures import ReplicasAway
 from connector.source.limits import SnapshotPace
 from connector.topology import MIN_TOKEN
 from tests.source.test_source_snapshots import BYTES, Stage, selected

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from connector.changes import Batch
-from connector.errors import PoisonRow
+from connector.errors import PoisonRow, ReplicasAway
 from connector.source import snapshots
 from connector.source.chunks import Chunk, token_of_key
-from connector.source.failures import ReplicasAway
 from connector.topology import Inside
 from connector.values import encode, parse_type
 from tests.source.test_source_snapshots import KEY, NAME, Stage, found, number, selected, written

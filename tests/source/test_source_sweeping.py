@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 from cassandra.cqltypes import BytesType, TimeUUIDType
 
-from connector.errors import RetriableSourceError
-from connector.source.failures import ReadTimedOut, ReplicasAway
+from connector.errors import ReplicasAway, RetriableSourceError
+from connector.source.failures import ReadTimedOut
 from connector.source.log_reader import LogReader, LogTable, PageRead, ReadEvent, ReadFailed, SweepRequest
 from connector.source.pages import RawPage
 from connector.source.settings import ReadingSettings

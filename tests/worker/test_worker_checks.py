@@ -12,7 +12,7 @@ import pytest
 
 from connector.changes import CdcOptions, Column, TableDescription
 from connector.delivery import GroupMember, clients, topic_reader
-from connector.errors import AccessDenied, Problem, RetriableDeliveryError
+from connector.errors import AccessDenied, Problem, ReplicasAway, RetriableDeliveryError
 from connector.source import Connection, ConnectionSettings, DescribedTable
 from connector.source.failures import translated
 from connector.source.log_reader import LogTable
@@ -251,6 +251,29 @@ def test_rows_that_a_snapshot_may_not_read_are_told(mode: str, told: bool) -> No
         f"ks.b has no rows for snapshot.mode={mode}, which reads the table itself: User ann has no SELECT permission"
     )
     assert warnings == ([told_words] if told else [])
+
+
+class Lacking(Denying):
+    """Nobody who holds the last token of ``ks.b``, or of its log, is there."""
+
+    def query(self, text: str, *_: Any, **__: Any) -> list[dict[str, Any]]:
+        if " FROM ks.b" in text:
+            raise ReplicasAway("too few replicas are up: ONE needs 1, 0 are")
+        return super().query(text)
+
+
+def test_replicas_that_are_away_keep_no_table_from_its_start() -> None:
+    key = Column("id", native("int"), "partition_key", 0)
+    away, denied = (
+        DescribedTable(TableDescription("ks", name, "1", (key,)), True, LogTable("ks", f"{name}_scylla_cdc_log"), ())
+        for name in "bc"
+    )
+    asked, found = Lacking(ConnectionSettings((("db", 9042),))), Findings()
+    assert source_checks._readable(asked, away.table, away, found) is away
+    assert source_checks._readable(asked, denied.table, denied, found) is None
+    assert [problem.value for problem in found.problems] == ["ks.c"]
+    (told,) = source_checks._refused_rows(loaded(ALL | {"snapshot.mode": "initial"}), asked, [away, denied])
+    assert told.startswith("ks.c has no rows for snapshot.mode=initial")
 
 
 class Counting(Connection):
