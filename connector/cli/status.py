@@ -10,7 +10,9 @@ from connector.cli.output import Output
 from connector.cli.snapshot import snapshot_text
 
 if TYPE_CHECKING:
-    from connector.worker.status_document import ReportedWorker, StatusReport, WaitingStatus
+    from collections.abc import Iterable
+
+    from connector.worker.status_document import ReportedWorker, RetryStatus, StatusReport, WaitingStatus
 
 
 class StatusCommand:
@@ -68,10 +70,23 @@ def _text(report: StatusReport) -> str:
         if worker.waiting_for and not worker.background:
             lines.append(f"    waits for: {worker.waiting_for}")
         lines += [f"    fails: {each.text}" for each in worker.background if each.text not in about_tables]
-        lines += [f"    retrying slot {each.slot}, attempt {each.attempts}: {each.error}" for each in worker.retrying]
+        lines += [f"    retrying {text}" for text in _retrying(worker.retrying)]
         lines += [f"    {kind}: {error}" for kind, error in worker.errors.items() if error]
     lines += [f"  warning: {warning}" for warning in report.warnings]
     return "\n".join(lines)
+
+
+def _retrying(groups: Iterable[RetryStatus]) -> list[str]:
+    """What has the same cause in one line, of however many groups of streams."""
+    alike: dict[str, list[RetryStatus]] = {}
+    for each in groups:
+        alike.setdefault(each.error, []).append(each)
+    found: list[str] = []
+    for error, several in alike.items():
+        slots = sorted({each.slot for each in several if each.slot is not None})
+        which = f"slot{'s' * (len(slots) != 1)} {', '.join(map(str, slots))}"
+        found.append(f"{which}, attempt {max(each.attempts for each in several)}: {error}")
+    return found
 
 
 def _servers(report: StatusReport) -> str:

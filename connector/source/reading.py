@@ -10,7 +10,7 @@ import heapq
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -29,7 +29,7 @@ from connector.source.settings import ReadingSettings
 from connector.source.sweeping import LATE_MS, Sweeping
 from connector.source.tables import Tables
 from connector.source.windows import FLOOD_PAGES, Widths
-from connector.topology import Read, ReadsPlan
+from connector.topology import GroupState, Read, ReadsPlan
 
 log = logging.getLogger(__name__)
 
@@ -127,6 +127,7 @@ class Reading:
             self.retries.forget_settled(self._planner.tables)
             self._widths.forget_drained()
         self._try_again(now)
+        self._hurry(self.retries.back(now), now)
         busy = ((active.read.table, active.outstanding) for active in self._active.values())
         queries = itertools.chain(busy, self.ahead.queries())
         self._places.count(self._room, queries, alone=len(self._planner.tables) == 1)
@@ -158,7 +159,11 @@ class Reading:
     def go_on(self) -> None:
         """What is postponed, in the next round: what it waits for may be over."""
         now = time.monotonic()
-        hurried = self.retries.go_on(now)
+        self._hurry(self.retries.go_on(now), now)
+
+    def _hurry(self, hurried: Collection[GroupState], now: float) -> None:
+        if not hurried:
+            return
         self._delayed = [(now if read.state in hurried else at, order, read) for at, order, read in self._delayed]
         heapq.heapify(self._delayed)
 

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from connector.errors import AccessDenied, CdcError, FatalSourceError, TableMissing
+from connector.errors import AccessDenied, CdcError, FatalSourceError, ReplicasAway, TableMissing
 from connector.pauses import doubled
 from connector.source.background import SOURCE, Background, Purpose
-from connector.source.failures import ReadTimedOut
+from connector.source.failures import NotReached, ReadTimedOut
 from connector.source.settings import ReadingSettings
 from connector.table_name import TableName
 from connector.topology import GroupState, Read, TableState
@@ -26,6 +26,9 @@ FATAL_ATTEMPTS = 3
 # A FAILED group waits for somebody to mend a topic, a registry, a table. Each attempt may cost all of them a
 # transaction.
 FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS = 60.0, 900.0
+
+# Whose node is back, the first answer tells; of another node that is still away it is not asked more often than this.
+BACK_SECONDS = 2.0
 
 # A read that times out is over with the next one, which is narrower: trouble is a state when it lasts for longer.
 TROUBLE_SECONDS = 30.0
@@ -59,6 +62,8 @@ class Retries:
         self._background = background
         background.expect(READING)
         self._told: Counter[TableName] = Counter()
+        self._is_back = False
+        self._back_due = float("-inf")
         self.groups: dict[GroupState, Retrying] = {}
         self.total = 0
 
@@ -81,6 +86,16 @@ class Retries:
             retrying.not_before = min(now, retrying.not_before)
         return frozenset(pausing)
 
+    def back(self, now: float) -> frozenset[GroupState]:
+        """Groups that need not wait any longer, as one was answered again whose nodes were away as theirs are."""
+        if not self._is_back or now < self._back_due:
+            return frozenset()
+        self._is_back, self._back_due = False, now + BACK_SECONDS
+        waiting = {group: retrying for group, retrying in self.groups.items() if _is_away(retrying.error)}
+        for retrying in waiting.values():
+            retrying.not_before = min(now, retrying.not_before)
+        return frozenset(waiting)
+
     def tell(self, retrying: Retrying) -> None:
         """It is read again and again in vain."""
         if not retrying.told:
@@ -91,7 +106,10 @@ class Retries:
     def over(self, group: GroupState, *, worked: bool = True) -> None:
         """It was read, or (not ``worked``) it is not ours to read any more."""
         known = self.groups.pop(group, None)
-        if known is None or not known.told:
+        if known is None:
+            return
+        self._is_back |= worked and _is_away(known.error)
+        if not known.told:
             return
         self._told[known.table] -= 1
         if not self._told[known.table]:
@@ -129,6 +147,11 @@ class Retries:
     def _pause(self, attempts: int) -> float:
         pause = doubled(self._settings.retry_base_ms, attempts, self._settings.retry_max_ms) / 1000
         return pause * (1 - self._random.random() * self._settings.retry_jitter_percent / 100)
+
+
+def _is_away(error: CdcError) -> bool:
+    """Not who takes too long: he has more to do the more he is asked."""
+    return isinstance(error, ReplicasAway | NotReached) and not isinstance(error, ReadTimedOut)
 
 
 class GivenUp:

@@ -144,6 +144,9 @@ def _check_streams(connection: Connection, tables: Iterable[DescribedTable], fou
             VnodeGenerations(connection).listed()
         except (UnsupportedServer, AccessDenied) as error:
             refused.append(error)
+        except ReplicasAway as error:
+            # Tables with tablets can be read; for the others workers wait, and say so.
+            log.debug("generations of streams: %s", error)
     with_tablets = [TabletStreams(connection, table.table) for table in tables if table.tablets]
     for answer in TabletStreams.listed_together(with_tablets):
         if isinstance(answer, UnsupportedServer | AccessDenied):

@@ -59,6 +59,17 @@ def test_a_worker_is_told_with_its_place_and_what_is_new_about_it(
     assert json.loads(capsys.readouterr().out)["workers"][0]["colour"] == "blue"
 
 
+def test_groups_that_are_tried_again_for_one_reason_are_told_together(
+    files: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attempts = [(7, 3, "no answer"), (2, 10, "no answer"), (7, 4, "no answer"), (5, 1, "refused")]
+    retrying = [{"slot": slot, "attempts": count, "error": error} for slot, count, error in attempts]
+    monkeypatch.setattr("connector.worker.reports.status_report", lambda _: reported("RUNNING", retrying=retrying))
+    run(["status", *files])
+    told = [line.strip() for line in capsys.readouterr().out.splitlines() if "retrying" in line]
+    assert told == ["retrying slots 2, 7, attempt 10: no answer", "retrying slot 5, attempt 1: refused"]
+
+
 def test_an_older_worker_has_no_place(
     files: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,10 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from connector.errors import RetriableSourceError
+from connector.errors import ReplicasAway, RetriableSourceError
 from connector.source.background import Background
 from connector.source.connection import Connection
 from connector.source.consumer import Consumer
+from connector.source.failures import ReadTimedOut
 from connector.source.log_reader import LogTable, PageRead, ReadFailed, SweepRequest
 from connector.source.pages import RawPage
 from connector.source.reading import Reading
@@ -163,3 +164,33 @@ def test_what_waits_for_a_topic_goes_on_with_it_and_what_cannot_be_read_does_not
     found.pump()
     asked = {request.group.state for request in found.log.submitted}
     assert asked == {request.group.state for request in postponed}
+
+
+def test_the_first_answer_tells_all_groups_whose_nodes_were_away_that_one_is_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = Reader(monkeypatch, retry_ms=30_000)
+    monkeypatch.setattr(type(found.reading.sweeping), "pump", lambda *_: None)
+    found.pump()
+    first, *away, late = found.asked(sweeps=False)
+    for request in (first, *away):
+        found.reading.handle(ReadFailed(request, ReplicasAway("its node is away"), 0))
+    found.reading.handle(ReadFailed(late, ReadTimedOut("too much to do"), 0))
+    state, waiting = first.group.state, {request.group.state for request in away}
+
+    def asked_after_its_answer() -> set[Any]:
+        found.log.submitted.clear()
+        found.reading.retries.groups[state].not_before = 0.0
+        found.reading._hurry({state}, 0.0)
+        found.pump()
+        (request,) = found.log.submitted
+        found.reading._end(found.reading._active[request.group])
+        found.log.submitted.clear()
+        found.pump()
+        return {request.group.state for request in found.log.submitted}
+
+    assert asked_after_its_answer() == waiting
+    for request in list(found.log.submitted):
+        found.reading.handle(ReadFailed(request, ReplicasAway("their node is not"), 0))
+    state = waiting.pop()
+    assert not asked_after_its_answer(), "that was tried just now"
