@@ -42,7 +42,15 @@ from connector.delivery.small_topic import SmallTopic
 from connector.delivery.standing import Standing
 from connector.delivery.topic_facts import TopicFacts, TopicSpec, partitions_of, topic_partitions
 from connector.delivery.topic_reader import StoredRecord, ends_of_topic, read_tail, read_topic, scan_partition
-from connector.delivery.topics import CheckedTopics, check_topics, ensure_topics, look_at_topic, misfits, prepare_topics
+from connector.delivery.topics import (
+    CheckedTopics,
+    SeenTopic,
+    check_topics,
+    ensure_topics,
+    look_at_topic,
+    prepare_topics,
+    seen_topics,
+)
 from connector.delivery.transaction import Delivery, DeliverySettings
 from connector.delivery.transactional_producer import TransactionalProducer, fence
 
@@ -71,6 +79,7 @@ __all__ = [
     "OutgoingRecord",
     "ReportingProducer",
     "RestoredSlot",
+    "SeenTopic",
     "SmallTopic",
     "Standing",
     "StoredRecord",
@@ -96,7 +105,6 @@ __all__ = [
     "group_refusal",
     "listed_groups",
     "look_at_topic",
-    "misfits",
     "named_tables",
     "no_bulk_client",
     "parse_json",
@@ -111,6 +119,7 @@ __all__ = [
     "record_size",
     "restore",
     "scan_partition",
+    "seen_topics",
     "topic_partitions",
     "transaction_refusal",
     "translated",

@@ -96,11 +96,7 @@ def check_topics(admin: AdminClient, specs: Iterable[TopicSpec], beside: Iterabl
         [problem for spec, problem in found if spec.essential],
         [problem for spec, problem in found if not spec.essential],
         [_MISSES_CHANGES.format(spec.name) for spec in specs if spec.keeps_all and _is_compacted(spec, facts)]
-        + [
-            _STAMPED_BY_BROKERS.format(spec.name)
-            for spec in present
-            if _needs_its_times(spec) and facts[spec.name].stamped
-        ]
+        + [_STAMPED_BY_BROKERS.format(spec.name) for spec in present if _lacks_its_times(spec, facts)]
         + too_few(there, {spec.name: spec.replication for spec in [*present, *beside] if spec.compacted}),
     )
 
@@ -127,13 +123,31 @@ def _needs_its_times(spec: TopicSpec) -> bool:
     return spec.keeps_all or spec.config.get(TIMESTAMPS) == "CreateTime"
 
 
-def misfits(admin: AdminClient, specs: Iterable[TopicSpec]) -> dict[str, str]:
-    """Of those that exist, what is not as it must be, by name. Those that are missing are no matter here."""
+def _lacks_its_times(spec: TopicSpec, facts: Mapping[str, TopicFacts]) -> bool:
+    return _needs_its_times(spec) and facts[spec.name].stamped
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTopic:
+    """``misfit``: what is not as it must be. ``warnings``: true, and no reason not to write to it."""
+
+    misfit: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def seen_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> dict[str, SeenTopic]:
+    """Those that exist, by name. Those that are missing are no matter here."""
     existing = topic_partitions(admin)
-    present = [spec for spec in specs if existing.get(spec.name)]
-    facts = known_facts(admin, {spec.name: existing[spec.name] for spec in present})
-    found = {spec.name: mismatches(spec, facts[spec.name]) for spec in present if spec.name in facts}
-    return {name: "; ".join(map(_told, problems)) for name, problems in found.items() if problems}
+    wanted = [spec for spec in specs if existing.get(spec.name)]
+    facts = known_facts(admin, {spec.name: existing[spec.name] for spec in wanted})
+    found = {}
+    for spec in wanted:
+        if spec.name in facts:
+            told = [_MISSES_CHANGES] if spec.keeps_all and _is_compacted(spec, facts) else []
+            told += [_STAMPED_BY_BROKERS] if _lacks_its_times(spec, facts) else []
+            problems = "; ".join(map(_told, mismatches(spec, facts[spec.name])))
+            found[spec.name] = SeenTopic(problems or None, tuple(each.format(spec.name) for each in told))
+    return found
 
 
 def look_at_topic(admin: AdminClient, spec: TopicSpec) -> TopicFacts | str:

@@ -54,7 +54,7 @@ class Scene:
         self.supervisor = Supervisor([], [order], monotonic=lambda: self.now)
         # There is no other process, and no Kafka that would tell of one.
         self.supervisor.elsewhere = Elsewhere(lambda: self.now, lambda _: ())
-        self.supervisor.kept_topics = KeptTopics(lambda: self.now, lambda _: {})
+        self.supervisor.kept_topics = KeptTopics(lambda: self.now, lambda *_: {})
         self.supervisor.waiting_for = None
         self.begin()
 
