@@ -9,17 +9,17 @@ from smt.chain import build_chain
 from smt.connect.name_adjustment import name_adjuster
 from smt.connect.numbers import java_text
 from smt.connect.options import REQUIRED, Option
-from smt.connect.predicates import PREDICATES, build_predicate, chosen
+from smt.connect.predicates import PREDICATES, chosen
 from smt.connect.simple_text import simple_text
 from smt.errors import OptionProblem, SmtError, SmtOptionError, SmtRecordError
 from smt.json_text import json_text, json_value, unwrap, wrap
 from smt.options import IN_CELLS, FieldReference
+from smt.predicate import build_predicate, ignored_options
 from smt.record import Header, Place, Record, Schema
-from smt.transform import DEBEZIUM_EXTRACT, TYPES, Transform, build_transform, transform_options, transform_type
+from smt.transform import TYPES, Transform, build_transform, transform_options, transform_type
 from smt.unwrapping import Unwrapping, Unwraps
 
 __all__ = [
-    "DEBEZIUM_EXTRACT",
     "IN_CELLS",
     "PREDICATES",
     "REQUIRED",
@@ -41,6 +41,7 @@ __all__ = [
     "build_predicate",
     "build_transform",
     "chosen",
+    "ignored_options",
     "java_pattern",
     "java_text",
     "json_text",

@@ -13,16 +13,17 @@ from functools import partial
 from typing import Final
 
 from connector.step_conditions import step_condition
+from connector.step_defaults import of_the_connector
 from smt.connect.options import MISSING
-from smt.connect.predicates import Predicate, build_predicate, chosen
+from smt.connect.predicates import Predicate, chosen
 from smt.errors import OptionProblem, SmtOptionError, nearest
 from smt.options import IN_CELLS
+from smt.predicate import build_predicate
 from smt.record import Record
-from smt.transform import DEBEZIUM_EXTRACT, EXTRACT, FLATTEN, SAFE_EXTRACT, TYPES, Transform, build_transform
+from smt.transform import TYPES, Transform, build_transform
 
 #: What every step may have besides its own options.
 _OF_A_STEP: Final = ("type", "predicate", "negate", "plugin.version")
-_READ_IMAGES: Final = frozenset((EXTRACT, SAFE_EXTRACT, FLATTEN, DEBEZIUM_EXTRACT))
 
 
 def build_chain(properties: Mapping[str, str]) -> Transform:
@@ -106,7 +107,8 @@ def _step(
         for each in asked.wrong
     ]
     options = _options(prefix, properties)
-    options = _of_the_connector(TYPES.get(type_name), options, properties) | options
+    strict = properties.get("scylla.compatibility", "").strip() == "strict"
+    options = of_the_connector(TYPES.get(type_name), options, properties.get("cdc.output.format"), strict) | options
     try:
         built = build_transform(type_name, options, cells=_cells(properties))
     except SmtOptionError as error:
@@ -116,17 +118,6 @@ def _step(
     if condition is None:
         return built
     return Transform(built.type, chosen(built.apply, condition, asked.negate), built.notes)
-
-
-def _of_the_connector(kind: str | None, given: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
-    """What transforms of images take from the connector's own lines, as in the connector."""
-    options = {}
-    knows_format = kind == SAFE_EXTRACT or (kind == EXTRACT and "untouched.fields" in given)
-    if knows_format and "cdc.output.format" in properties:
-        options["cdc.output.format"] = properties["cdc.output.format"]
-    if kind in _READ_IMAGES and properties.get("scylla.compatibility", "").strip() == "strict":
-        options["compatibility"] = "strict"
-    return options
 
 
 def _cells(properties: Mapping[str, str]) -> bool | None:

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from connector.step_defaults import FLATTEN, SAFE_EXTRACT
 from smt.envelope import DELETED, REMEDY
 from smt.errors import OptionProblem, SmtOptionError
 from smt.options import ExtractOptions, FieldReference, parse_extract_options
 from smt.record import Place
 from smt.rows import RowTransform
-from smt.transform import FLATTEN, SAFE_EXTRACT, transform_type
+from smt.transform import transform_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from connector.step_defaults import DEBEZIUM_EXTRACT, EXTRACT, FLATTEN, SAFE_EXTRACT
 from smt.connect.options import Option
+from smt.connect.predicates import PREDICATES, PREDICATES_PACKAGE
 from smt.connect.refused import refusal
 from smt.connect.registry import CONNECT_TYPES, build_connect, connect_options
 from smt.envelope import omit_refused
@@ -21,12 +23,6 @@ from smt.options import EXTRACT_OPTIONS, FLATTEN_OPTIONS, ignored_of, parse_extr
 from smt.record import Header, Record
 from smt.typed import TypedRows
 from smt.unwrapping import Unwraps, unwraps_cells, unwraps_rows
-
-EXTRACT = "ScyllaExtractNewRecordState"
-FLATTEN = "ScyllaFlattenColumns"
-SAFE_EXTRACT = "extract-new-state"
-#: Debezium's own: the same for envelopes without cells.
-DEBEZIUM_EXTRACT = "ExtractNewRecordState"
 
 _PACKAGE = "com.scylladb.cdc.debezium.connector.transforms."
 
@@ -45,7 +41,7 @@ TYPES: dict[str, str] = {
 
 #: By its last part, the name of each in full, where it has a package.
 _FULL = {short: short for short in TYPES.values()} | {name.rpartition(".")[2]: name for name in TYPES if "." in name}
-_PACKAGES = sorted({name.rpartition(".")[0] for name in _FULL.values()} - {""})
+PACKAGES = sorted({name.rpartition(".")[0] for name in _FULL.values()} - {""})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +91,11 @@ def unknown_type(name: str) -> OptionProblem:
     refused = refusal(name)
     if refused is not None:
         return OptionProblem("", f"{short.partition('$')[0]} is not supported: {refused}")
-    if not package or package.startswith("com.scylladb.") or nearest(package, _PACKAGES, 0.9):
+    if name in PREDICATES or package == PREDICATES_PACKAGE:
+        said = f"{short} is a predicate" if name in PREDICATES else f"The classes of {package} are predicates"
+        place = "predicates.NAME.type is where it belongs, transforms.OTHER.predicate=NAME says what it is for"
+        return OptionProblem("", f"{said}, and no transform{'' if name in PREDICATES else 's'}", place)
+    if not package or package.startswith("com.scylladb.") or nearest(package, PACKAGES, 0.9):
         if f"{short}$Value" in TYPES:
             return OptionProblem("", f"There is no transform {name!r}", f"{name}$Key or {name}$Value")
         # Names as a whole are alike by their packages alone.

@@ -1,23 +1,21 @@
 """``transforms`` and ``predicates`` of a connector's file: which ones are named, with what options.
 
-In: the connector's properties as text. Out: ``TransformSpec``s and problems. The options of the transforms are
+In: the connector's properties as text. Out: ``TransformSpec``s and problems. Classes and options are
 checked by the room that owns them, through the ``TransformCheck`` that the caller of ``load`` hands in.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from connector.config.properties import Invalid, OutputFormat, java_pattern
 from connector.errors import Problem
 from connector.step_conditions import step_condition
+from connector.step_defaults import DEBEZIUM_EXTRACT, EXTRACT, FLATTEN, SAFE_EXTRACT, of_the_connector
 from connector.suggestions import did_you_mean, nearest
 
-EXTRACT = "ScyllaExtractNewRecordState"
-FLATTEN = "ScyllaFlattenColumns"
-SAFE_EXTRACT = "extract-new-state"
 REGEX_ROUTER = "RegexRouter"
 
 #: Those of Kafka Connect that there are for keys and for values, and the others.
@@ -27,7 +25,7 @@ _SIDED = (
 )
 _FILTER = "Filter"
 _PLAIN = ("DropHeaders", _FILTER, "InsertHeader", REGEX_ROUTER, "TimestampRouter", "ValueToKey")
-_OF_DEBEZIUM = ("ExtractNewRecordState", "ByLogicalTableRouter")
+_OF_DEBEZIUM = (DEBEZIUM_EXTRACT, "ByLogicalTableRouter")
 
 _SCYLLA = "com.scylladb.cdc.debezium.connector.transforms."
 _APACHE = "org.apache.kafka.connect.transforms."
@@ -49,14 +47,11 @@ TRANSFORMS: dict[str, str] = {
     },
 }
 
-#: Every accepted spelling of a predicate's class, and its options with whether they are required.
+#: Every accepted spelling of a predicate's class.
 PREDICATES: dict[str, str] = {
     _APACHE + "predicates." + name: name for name in ("TopicNameMatches", "HasHeaderKey", "RecordIsTombstone")
 } | {name: name for name in ("TopicNameMatches", "HasHeaderKey", "RecordIsTombstone")}
-_PREDICATE_OPTIONS = {"TopicNameMatches": ("pattern",), "HasHeaderKey": ("name",), "RecordIsTombstone": ()}
 _ROUTER_OPTIONS = ("regex", "replacement")
-#: An option that Java's transform does not have.
-_UNTOUCHED = "untouched.fields"
 _COMMON_OPTIONS = ("type", "predicate", "negate", "plugin.version")
 
 
@@ -88,8 +83,9 @@ class TransformNote:
     text: str
 
 
-#: Called with a step and whether values are written without schemas; what it finds is named after options.
-TransformCheck = Callable[[TransformSpec, bool], Sequence[Problem | TransformNote]]
+#: Called with a transform or a predicate, and whether values are written without schemas; what it finds is named after
+#: options.
+TransformCheck = Callable[[TransformSpec | PredicateSpec, bool], Sequence[Problem | TransformNote]]
 
 
 def read_transforms(
@@ -105,7 +101,7 @@ def read_transforms(
     problems: list[Problem | TransformNote] = []
     predicates = {}
     for alias in predicate_aliases:
-        predicate = _read_predicate(alias, raw, problems)
+        predicate = _read_predicate(alias, raw, problems, check)
         if predicate:
             predicates[alias] = predicate
     problems += _twice("predicates", predicate_aliases)
@@ -115,15 +111,10 @@ def read_transforms(
         spec = _read_transform(alias, raw, predicates, predicate_aliases, problems, check)
         if spec is None:
             continue
-        if spec.type == SAFE_EXTRACT or (spec.type == EXTRACT and _UNTOUCHED in spec.options):
-            # Java's transform does not know the connector's format; ours would omit what is null in whole images.
-            spec = replace(spec, options={"cdc.output.format": output_format, **spec.options})
+        spec = replace(spec, options=of_the_connector(spec.type, spec.options, output_format) | dict(spec.options))
         specs.append(spec)
         if check and spec.type != REGEX_ROUTER:
-            for found in check(spec, schemaless):
-                name = f"transforms.{alias}.{found.property or 'type'}"
-                found = replace(found, property=name)
-                problems.append(replace(found, value=raw.get(name)) if isinstance(found, Problem) else found)
+            problems += _named(f"transforms.{alias}.", check(spec, schemaless), raw)
         if spec.type == _FILTER and f"transforms.{alias}.predicate" not in raw:
             text = "has no predicate, so it drops every record, as in Kafka Connect"
             problems.append(TransformNote(f"transforms.{alias}.type", text))
@@ -140,26 +131,19 @@ def _twice(what: str, aliases: Sequence[str]) -> list[Problem]:
 
 
 def _read_predicate(
-    alias: str, raw: Mapping[str, str], problems: list[Problem | TransformNote]
+    alias: str, raw: Mapping[str, str], problems: list[Problem | TransformNote], check: TransformCheck | None
 ) -> PredicateSpec | None:
     options = _options(f"predicates.{alias}.", raw)
-    type_name = f"predicates.{alias}.type"
     text = options.pop("type", "").strip()
     options.pop("plugin.version", None)
     kind = PREDICATES.get(text)
     if kind is None:
-        problems.append(_unknown_class(type_name, text, "predicate", PREDICATES))
+        problems += _no_class(f"predicates.{alias}.", PredicateSpec(alias, text), raw, check, PREDICATES)
         return None
-    allowed = _PREDICATE_OPTIONS[kind]
-    problems += _check_names(f"predicates.{alias}.", options, allowed, allowed)
-    problems += [
-        Problem(f"predicates.{alias}.{option}", "Must not be empty", options[option])
-        for option in allowed
-        if option in options and not options[option].strip()
-    ]
-    if kind == "TopicNameMatches":
-        problems += _check_regex(f"predicates.{alias}.pattern", options.get("pattern"))
-    return PredicateSpec(alias, kind, options)
+    spec = PredicateSpec(alias, kind, options)
+    if check:
+        problems += _named(f"predicates.{alias}.", check(spec, True), raw)
+    return spec
 
 
 def _read_transform(
@@ -182,12 +166,7 @@ def _read_transform(
         problems.append(Problem(f"transforms.{alias}.{each.option}", each.problem, each.value, hint))
     kind = TRANSFORMS.get(text)
     if kind is None:
-        name = f"transforms.{alias}.type"
-        found = check(TransformSpec(alias, text), True) if check is not None and text else ()
-        known = [one for one in found if isinstance(one, Problem)]
-        problems += [replace(one, property=name, value=text) for one in known]
-        if not known:
-            problems.append(_unknown_class(name, text, "transform", TRANSFORMS))
+        problems += _no_class(f"transforms.{alias}.", TransformSpec(alias, text), raw, check, TRANSFORMS)
         return None
     if kind == REGEX_ROUTER:
         problems += _check_names(f"transforms.{alias}.", options, _ROUTER_OPTIONS, _ROUTER_OPTIONS)
@@ -196,6 +175,30 @@ def _read_transform(
         if not wrong and "regex" in options and "replacement" in options:
             problems += _check_replacement(f"transforms.{alias}.replacement", options["replacement"], options["regex"])
     return TransformSpec(alias, kind, options, predicates.get(condition.predicate), condition.negate)
+
+
+def _named(
+    prefix: str, found: Sequence[Problem | TransformNote], raw: Mapping[str, str]
+) -> Iterator[Problem | TransformNote]:
+    """What a check found, under the names of the file."""
+    for one in found:
+        name = prefix + (one.property or "type")
+        named = replace(one, property=name)
+        yield replace(named, value=raw.get(name)) if isinstance(named, Problem) else named
+
+
+def _no_class(
+    prefix: str,
+    spec: TransformSpec | PredicateSpec,
+    raw: Mapping[str, str],
+    check: TransformCheck | None,
+    known: Mapping[str, str],
+) -> list[Problem | TransformNote]:
+    """Of a class that there is not, in the words of who knows them all, if it is asked."""
+    found = check(spec, True) if check is not None and spec.type else ()
+    told = list(_named(prefix, [one for one in found if isinstance(one, Problem)], raw))
+    what = "transform" if isinstance(spec, TransformSpec) else "predicate"
+    return told or [_unknown_class(f"{prefix}type", spec.type, what, known)]
 
 
 def _unknown_class(name: str, text: str, what: str, known: Mapping[str, str]) -> Problem:

@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from connector.config import OutputConfig, TransformNote, TransformSpec
+from connector.config import OutputConfig, PredicateSpec, TransformNote, TransformSpec
 from connector.errors import Problem
 from connector.formats.record import DecodedRecord
-from smt import DEBEZIUM_EXTRACT, IN_CELLS, Place, SmtError, SmtOptionError, build_predicate, build_transform, chosen
+from connector.step_defaults import of_the_connector
+from smt import IN_CELLS, Place, SmtError, SmtOptionError, build_predicate, build_transform, chosen, ignored_options
 from smt import Record as SmtRecord
 from smt import Transform as SmtTransform
 
-#: The transforms that read images; with ``scylla.compatibility=strict`` they do it as in Java.
-_EXTRACTS = frozenset(("ScyllaExtractNewRecordState", "extract-new-state", "ScyllaFlattenColumns", DEBEZIUM_EXTRACT))
 #: An option of InsertField for records that were read from Kafka.
 _OFFSET = "offset.field"
 #: The predicate that looks at nothing else.
@@ -161,7 +160,7 @@ def build_step(
     spec: TransformSpec, schemaless_output: bool = False, strict: bool = False, cells: bool = True
 ) -> SmtTransform:
     """One step, with its predicate."""
-    options = ({"compatibility": "strict"} if strict and spec.type in _EXTRACTS else {}) | dict(spec.options)
+    options = of_the_connector(spec.type, spec.options, strict=strict) | dict(spec.options)
     built = build_transform(spec.type, options, schemaless_output=schemaless_output, unset=True, cells=cells)
     if spec.predicate is None:
         return built
@@ -173,10 +172,15 @@ def build_step(
     )
 
 
-def check_transform(spec: TransformSpec, schemaless_output: bool = False) -> list[Problem | TransformNote]:
-    """What is wrong with a transform's class or its options, and which of them are ignored: the ``transform_check`` of
-    ``config.load``."""
+def check_transform(
+    spec: TransformSpec | PredicateSpec, schemaless_output: bool = False
+) -> list[Problem | TransformNote]:
+    """What is wrong with the class or the options of a transform or a predicate, and which of them are ignored: the
+    ``transform_check`` of ``config.load``."""
     try:
+        if isinstance(spec, PredicateSpec):
+            build_predicate(spec.type, spec.options)
+            return [TransformNote(option, text) for option, text in ignored_options(spec.type, spec.options)]
         built = build_transform(spec.type, spec.options, schemaless_output=schemaless_output)
     except SmtOptionError as error:
         return [Problem(found.option, found.problem, suggestion=found.suggestion) for found in error.problems]

@@ -1,20 +1,19 @@
 """Predicates and ``Filter``: which records a transform is for, and dropping them.
 
-In: a class name and options as text. Out: a function that says whether a record is chosen.
+In: parsed options. Out: a function that says whether a record is chosen; `smt/predicate.py` builds one by its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from connector.java_regex import java_pattern
 from smt.connect.declared import APACHE, Declared
 from smt.connect.java_replacement import check_regex
-from smt.connect.options import Option, Values, not_empty, parse
+from smt.connect.options import Option, Values, not_empty
 from smt.connect.sides import Apply, Side
-from smt.errors import OptionProblem, SmtOptionError, nearest
 from smt.record import Record
 
 Predicate = Callable[[Record], bool]
@@ -62,24 +61,11 @@ _ALL: Final = (
     ),
     DeclaredPredicate("RecordIsTombstone", "Records without a value.", (), _is_tombstone),
 )
+PREDICATES_PACKAGE: Final = f"{APACHE}predicates"
 #: Every accepted spelling of a predicate's class.
 PREDICATES: Final[dict[str, DeclaredPredicate]] = {
-    prefix + one.name: one for one in _ALL for prefix in (f"{APACHE}predicates.", "")
+    prefix + one.name: one for one in _ALL for prefix in (f"{PREDICATES_PACKAGE}.", "")
 }
-
-
-def build_predicate(type_name: str, options: Mapping[str, str]) -> Predicate:
-    """The predicate of that name; raises ``SmtOptionError`` with all that is wrong."""
-    declared = PREDICATES.get(type_name.strip())
-    if declared is None:
-        names = [one.name for one in _ALL]
-        close = nearest(type_name.strip().rpartition(".")[2], names)
-        hint = f"did you mean {close}?" if close else "one of " + ", ".join(names)
-        raise SmtOptionError([OptionProblem("", f"There is no predicate {type_name.strip()!r}", hint)])
-    parsed = parse(declared.options, options)
-    if parsed.problems:
-        raise SmtOptionError(parsed.problems)
-    return declared.build(parsed.values)
 
 
 def chosen(apply: Apply, chooses: Predicate, negate: bool) -> Apply:

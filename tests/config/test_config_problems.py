@@ -6,10 +6,26 @@ from typing import Any
 
 import pytest
 
+from connector.config import Configuration, load
+from connector.errors import ConfigurationError, Problem
+from connector.formats import check_transform
 from smt import SmtOptionError, build_chain
-from tests.config.files import CONNECTOR, loaded, problem, problems, validate
+from tests.config.files import CONNECTOR, WORKER, loaded, problem, problems, validate
 
 LONG = "k" * 60
+
+
+def checked(connector: dict[str, str]) -> Configuration:
+    """As commands load a file: classes and options of its chain are looked at by those who own them."""
+    return load({**CONNECTOR, **connector}, WORKER, {}, transform_check=check_transform)
+
+
+def refused(connector: dict[str, str]) -> Problem:
+    """The only problem that a command finds."""
+    with pytest.raises(ConfigurationError) as error:
+        checked(connector)
+    (found,) = error.value.problems
+    return found
 
 
 def test_everything_at_once() -> None:
@@ -207,7 +223,7 @@ def test_transforms() -> None:
 )
 def test_a_predicate_that_says_nothing_is_refused(kind: str, option: str) -> None:
     chain = {"predicates": "p", "predicates.p.type": kind, f"predicates.p.{option}": " "}
-    assert problem(chain).property == f"predicates.p.{option}"
+    assert refused(chain).property == f"predicates.p.{option}"
     with pytest.raises(SmtOptionError, match=option):
         build_chain({"transforms": "t", "transforms.t.type": "Filter", "transforms.t.predicate": "p", **chain})
 
@@ -238,8 +254,38 @@ def test_a_transform_whose_predicate_is_forgotten_is_not_for_every_record(own: d
 )
 def test_a_predicate_of_another_package_is_no_slip_of_the_keys(name: str, meant: str | None) -> None:
     given = {"transforms": "f", "transforms.f.type": "Filter", "transforms.f.predicate": "p", "predicates": "p"}
-    hint = str(problem({**given, "predicates.p.type": name}).suggestion)
-    assert hint.startswith(f"did you mean {meant}?" if meant else "supported: ")
+    found = refused({**given, "predicates.p.type": name})
+    assert str(found.suggestion).startswith(f"did you mean {meant}?" if meant else "one of ")
+    assert ("classes of the JVM" in found.problem) == (meant is None)
+
+
+_OF_CONNECT = "org.apache.kafka.connect.transforms."
+
+
+@pytest.mark.parametrize(
+    ("transform", "predicate", "option", "said"),
+    [
+        ("RecordIsTombstone", None, "transforms.t.type", "RecordIsTombstone is a predicate, and no transform"),
+        (f"{_OF_CONNECT}predicates.HasHeaderKey", None, "transforms.t.type", "HasHeaderKey is a predicate, and no"),
+        (f"{_OF_CONNECT}predicates.HasHeaderKeys", None, "transforms.t.type", "predicates are predicates, and no tran"),
+        ("Filter", "Filter", "predicates.p.type", "Filter is a transform, and no predicate"),
+        ("Filter", f"{_OF_CONNECT}InsertField$Key", "predicates.p.type", "InsertField$Key is a transform, and no pred"),
+        ("Filter", "io.debezium.transforms.Filter", "predicates.p.type", "io.debezium.transforms are transforms, and"),
+        ("Filter", "", "predicates.p.type", "Missing required configuration"),
+    ],
+)
+def test_a_class_in_the_place_of_the_other_kind_is_called_what_it_is(
+    transform: str, predicate: str | None, option: str, said: str
+) -> None:
+    chain = {"transforms": "t", "transforms.t.type": transform}
+    if predicate is not None:
+        chain |= {"transforms.t.predicate": "p", "predicates": "p", "predicates.p.type": predicate}
+    found = refused(chain)
+    assert found.property == option and said in found.problem and "JVM" not in str(found)
+    with pytest.raises(SmtOptionError) as error:
+        build_chain(chain)
+    (told,) = error.value.problems
+    assert told.option == option and said in told.problem
 
 
 def test_other_transforms_are_refused_with_what_is_supported() -> None:
@@ -297,7 +343,7 @@ def test_aliases_may_have_dots_and_steps_options_that_they_do_not_know() -> None
         "transforms.route.replacement": "$1-x",
         "transforms.route.stray": "x",
     }
-    found = loaded(dotted)
+    found = checked(dotted)
     first, second = found.connector.output.transforms
     assert (first.alias, first.type, second.alias) == ("unwrap.v1", "ScyllaFlattenColumns", "route")
     assert first.predicate is not None and first.predicate.alias == "of.orders"
@@ -331,9 +377,9 @@ GROUP = {"topic.creation.groups": "g"}
 )
 def test_expressions_have_all_that_javas_have(given: dict[str, str], name: str) -> None:
     for regex in (r"\Qshop.\E(.*)", r"\p{Alpha}+\.(.*)", r"[a-z&&[^x]]+\.(.*)", r"[a-z[.]]+(.*)", r"shop(?i)\.(.*)\z"):
-        found = loaded({**given, name: regex}).connector.delivery.topic_creation.settings_for("shop.orders")
+        found = checked({**given, name: regex}).connector.delivery.topic_creation.settings_for("shop.orders")
         assert found.name == ("g" if given is GROUP else "default")
-    wrong = problem({**given, name: r"\p{IsGreek}"})
+    wrong = refused({**given, name: r"\p{IsGreek}"})
     assert wrong.property == name
     assert wrong.value == r"\p{IsGreek}" and "not supported" in wrong.problem
 
