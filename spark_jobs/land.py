@@ -117,15 +117,28 @@ def _land(
     with contextlib.closing(topics), lease:
         schemas = SchemaTopic(topics, settings.schema_topic)
         landings = [
-            _Landing(TableStream(session, sink, settings, table, topics, schemas, lease, progress, described))
+            _Landing(
+                TableStream(
+                    session=session,
+                    sink=sink,
+                    settings=settings,
+                    table=table,
+                    topics=topics,
+                    schemas=schemas,
+                    lease=lease,
+                    progress=progress,
+                    described=described,
+                )
+            )
             for table in settings.tables
         ]
+        job = _Job(landings, settings, progress, lease, once=once)
         with ThreadPoolExecutor(min(len(landings), 8)) as pool:
-            list(pool.map(lambda landing: _start(landing, once, settings, progress), landings))
+            list(pool.map(job.start, landings))
         ending.started()
         try:
             with _beside() as pool:
-                _watch(landings, once, settings, progress, stop, lease, pool)
+                job.watch(stop, pool)
         finally:
             for landing in landings:
                 landing.stream.stop()
@@ -147,90 +160,103 @@ def _beside() -> Iterator[ThreadPoolExecutor]:
         pool.shutdown(cancel_futures=True)
 
 
-def _start(landing: _Landing, once: bool, settings: Settings, progress: Progress) -> None:
-    try:
-        landing.retry_at = None
-        landing.stream.start(once)
-    except Exception as error:
-        # A table that fails is tried again; without Spark no table can be.
-        require_spark(landing.stream.session)
-        _failed(landing, one_line(error), once, settings, progress)
+class _Job:
+    """The tables of a job, looked at in turn: what failed is started again, what is due is done beside landing."""
 
+    def __init__(
+        self, landings: Sequence[_Landing], settings: Settings, progress: Progress, lease: Lease, *, once: bool
+    ) -> None:
+        self._landings = landings
+        self._settings = settings
+        self._progress = progress
+        self._lease = lease
+        self._once = once
 
-def _failed(landing: _Landing, why: str, once: bool, settings: Settings, progress: Progress) -> None:
-    if landing.stream.landed and not once:
-        # What fails now is something else than what failed before it.
-        landing.failures = 0
-    landing.stream.landed = False
-    landing.failures += 1
-    local = settings.passed_on.get("spark.local.dir", gettempdir()).split(",")
-    why = with_room(why, [settings.warehouse, settings.checkpoint, *local])
-    table = progress.of(landing.stream.name)
-    table.failures += 1
-    table.last_error = why
-    pause = doubled(_FIRST_PAUSE_S, landing.failures, settings.retry_backoff_max_ms / 1000)
-    if once and landing.failures >= ATTEMPTS_ONCE:
-        progress.note(f"{landing.stream.name} failed: {why}")
-        return
-    progress.note(f"{landing.stream.name} failed, trying again in {pause:g} s: {why}")
-    landing.retry_at = time.monotonic() + pause
+    def start(self, landing: _Landing) -> None:
+        try:
+            landing.retry_at = None
+            landing.stream.start(self._once)
+        except Exception as error:
+            # A table that fails is tried again; without Spark no table can be.
+            require_spark(landing.stream.session)
+            self.failed(landing, one_line(error))
 
-
-def _watch(
-    landings: Sequence[_Landing],
-    once: bool,
-    settings: Settings,
-    progress: Progress,
-    stop: threading.Event,
-    lease: Lease,
-    pool: ThreadPoolExecutor,
-) -> None:
-    filling, looked = False, time.monotonic() - _BACKFILL_S
-    while not stop.is_set():
-        if time.monotonic() >= looked + _BACKFILL_S:
-            filling, looked = _is_filled(landings[0].stream.session, settings), time.monotonic()
-        if lease.lost:
-            # Not a failure of a table: nothing that this process tried again could succeed.
-            lease.check()
-        for landing in landings:
-            if landing.done:
-                continue
-            if landing.beside is not None:
-                if not landing.beside.done():
-                    continue
-                error, landing.beside = landing.beside.exception(), None
-                table = progress.of(landing.stream.name)
-                table.beside.pop(landing.what, None)
-                if error is not None and once:
-                    _failed(landing, f"{landing.what} failed: {one_line(error)}", once, settings, progress)
-                elif error is not None:
-                    # Landing goes on meanwhile; the next interval tries again.
-                    table.beside[landing.what] = one_line(error)
-                    progress.note(f"{landing.stream.name}: {landing.what} failed, trying again: {one_line(error)}")
-                elif landing.stream.query is None:
-                    landing.done = True
-                    table.last_error = None
-                continue
-            if landing.retry_at is not None:
-                if time.monotonic() >= landing.retry_at:
-                    _start(landing, once, settings, progress)
-            elif landing.stream.ended() and landing.stream.query is not None:
-                why = landing.stream.failure()
-                landing.stream.clean()
-                landing.stream.query = None
-                if why is not None:
-                    _failed(landing, why, once, settings, progress)
-                else:
-                    landing.begin(pool, _PUBLISHING, landing.finish)
-            elif landing.stream.wants_parcels(filling):
-                landing.begin(pool, _TAKING_UP, landing.stream.take_up)
-            elif landing.stream.wants_publishing:
-                landing.begin(pool, _PUBLISHING, landing.stream.publish)
-            elif landing.stream.wants_housekeeping:
-                landing.begin(pool, "upkeep", landing.stream.keep_house)
-        if once and not any(item.waits for item in landings):
+    def failed(self, landing: _Landing, why: str) -> None:
+        if landing.stream.landed and not self._once:
+            # What fails now is something else than what failed before it.
+            landing.failures = 0
+        landing.stream.landed = False
+        landing.failures += 1
+        settings = self._settings
+        local = settings.passed_on.get("spark.local.dir", gettempdir()).split(",")
+        why = with_room(why, [settings.warehouse, settings.checkpoint, *local])
+        table = self._progress.of(landing.stream.name)
+        table.failures += 1
+        table.last_error = why
+        pause = doubled(_FIRST_PAUSE_S, landing.failures, settings.retry_backoff_max_ms / 1000)
+        if self._once and landing.failures >= ATTEMPTS_ONCE:
+            self._progress.note(f"{landing.stream.name} failed: {why}")
             return
-        stop.wait(max(_POLL_S, _ASKED_S * len(landings)))
+        self._progress.note(f"{landing.stream.name} failed, trying again in {pause:g} s: {why}")
+        landing.retry_at = time.monotonic() + pause
+
+    def watch(self, stop: threading.Event, pool: ThreadPoolExecutor) -> None:
+        """Until ``stop`` is set, or nothing is left to be done."""
+        filling, looked = False, time.monotonic() - _BACKFILL_S
+        while not stop.is_set():
+            if time.monotonic() >= looked + _BACKFILL_S:
+                session = self._landings[0].stream.session
+                filling, looked = _is_filled(session, self._settings), time.monotonic()
+            if self._lease.lost:
+                # Not a failure of a table: nothing that this process tried again could succeed.
+                self._lease.check()
+            for landing in self._landings:
+                if not landing.done:
+                    self._look_at(landing, filling, pool)
+            if self._once and not any(item.waits for item in self._landings):
+                return
+            stop.wait(max(_POLL_S, _ASKED_S * len(self._landings)))
+
+    def _look_at(self, landing: _Landing, filling: bool, pool: ThreadPoolExecutor) -> None:
+        stream = landing.stream
+        if landing.beside is not None:
+            if landing.beside.done():
+                self._done_beside(landing, landing.beside.exception())
+        elif landing.retry_at is not None:
+            if time.monotonic() >= landing.retry_at:
+                self.start(landing)
+        elif stream.ended() and stream.query is not None:
+            self._ended(landing, pool)
+        elif stream.wants_parcels(filling):
+            landing.begin(pool, _TAKING_UP, stream.take_up)
+        elif stream.wants_publishing:
+            landing.begin(pool, _PUBLISHING, stream.publish)
+        elif stream.wants_housekeeping:
+            landing.begin(pool, "upkeep", stream.keep_house)
+
+    def _done_beside(self, landing: _Landing, error: BaseException | None) -> None:
+        landing.beside = None
+        table = self._progress.of(landing.stream.name)
+        table.beside.pop(landing.what, None)
+        if error is not None and self._once:
+            self.failed(landing, f"{landing.what} failed: {one_line(error)}")
+        elif error is not None:
+            # Landing goes on meanwhile; the next interval tries again.
+            table.beside[landing.what] = one_line(error)
+            self._progress.note(f"{landing.stream.name}: {landing.what} failed, trying again: {one_line(error)}")
+        elif landing.stream.query is None:
+            landing.done = True
+            table.last_error = None
+
+    def _ended(self, landing: _Landing, pool: ThreadPoolExecutor) -> None:
+        """A query, as it does at the topics' ends, or where it fails."""
+        why = landing.stream.failure()
+        landing.stream.clean()
+        landing.stream.query = None
+        if why is not None:
+            self.failed(landing, why)
+        else:
+            landing.begin(pool, _PUBLISHING, landing.finish)
 
 
 def _is_filled(session: SparkSession, settings: Settings) -> bool:

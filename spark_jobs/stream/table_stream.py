@@ -70,6 +70,7 @@ class TableStream:
 
     def __init__(
         self,
+        *,
         session: SparkSession,
         sink: Sink,
         settings: Settings,

@@ -16,7 +16,7 @@ from pyspark import SparkContext
 from connector.errors import LandingError
 from spark_jobs.config.settings import load_settings
 from spark_jobs.ending import Ending
-from spark_jobs.land import _beside, _failed, _Landing, _watch, land
+from spark_jobs.land import _beside, _Job, _Landing, land
 from spark_jobs.session.jvm_start import leaving_nothing
 from spark_jobs.stream import Progress, TableStream
 from tests.servers.patience import patience, until
@@ -112,7 +112,7 @@ def test_many_tables_are_not_all_asked_for_ten_times_a_second(monkeypatch: pytes
         waited = list[float]()
         stop: Any = SimpleNamespace(is_set=lambda: bool(waited), wait=waited.append)
         lease, unused = SimpleNamespace(lost=False), cast(Any, None)
-        _watch([_Landing(stream)] * tables, False, unused, Progress(), stop, cast(Any, lease), unused)
+        _Job([_Landing(stream)] * tables, unused, Progress(), cast(Any, lease), once=False).watch(stop, unused)
         return waited[0]
 
     assert (pause(1), pause(30), pause(500)) == (0.1, 0.1, 1.5)
@@ -138,7 +138,7 @@ def test_what_fails_at_the_end_of_landing_once_is_told_by_its_name(
     settings, progress, landing = load_settings(config), Progress(io.StringIO()), _Landing(stream)
     stop: Any = SimpleNamespace(is_set=lambda: landing.failures > 0, wait=lambda _: None)
     with _beside() as pool:
-        _watch([landing], True, settings, progress, stop, cast(Any, SimpleNamespace(lost=False)), pool)
+        _Job([landing], settings, progress, cast(Any, SimpleNamespace(lost=False)), once=True).watch(stop, pool)
     what = "landing what a backfill has read" if filling else "publishing"
     assert progress.of("ks.t").error == f"{what} failed: no space"
 
@@ -174,10 +174,11 @@ def test_a_table_that_fails_for_days_is_tried_again_at_the_longest_pause(monkeyp
     settings, stream = load_settings(config), SimpleNamespace(name="ks.t", landed=False)
     landing, said = _Landing(cast(TableStream, stream)), io.StringIO()
     progress, now = Progress(err=said), 1024.0
+    unused: Any = None
     monkeypatch.setattr("spark_jobs.land.time", SimpleNamespace(monotonic=lambda: now))
 
     def pause(once: bool = False) -> float:
-        _failed(landing, "why", once, settings, progress)
+        _Job([landing], settings, progress, unused, once=once).failed(landing, "why")
         assert landing.retry_at is not None
         return landing.retry_at - now
 
@@ -185,5 +186,5 @@ def test_a_table_that_fails_for_days_is_tried_again_at_the_longest_pause(monkeyp
     stream.landed = True
     assert (pause(), pause()) == (0.5, 1.0), "something landed in between"
     stream.landed = True
-    _failed(landing, "why", True, settings, progress)
+    _Job([landing], settings, progress, unused, once=True).failed(landing, "why")
     assert landing.failures == 3 and "ks.t failed: why" in said.getvalue(), "once is tried three times at most"
