@@ -29,99 +29,125 @@ _OF_A_CHANGE = "org.apache.kafka.connect.errors.ConnectException: "
 
 def writing_routes(cluster: Cluster) -> list[Route]:
     """A change is answered when this process acts on it."""
+    writing = _Writing(cluster)
     # One after the other: each looks at what there is, and changes it.
     one_at_a_time = asyncio.Lock()
 
     def changing(change: Callable[[Request], Answer]) -> Handler:
         async def handler(request: Request) -> Answer:
-            name = request.parts.get("connector")
-            if not cluster.writable:
-                if name is not None:
-                    found_view(cluster, name, _missing(name))
-                raise Refused(409, _of_files(name))
+            writing.refuse_where_files_rule(request)
             async with one_at_a_time:
                 return await asked(partial(change, request))
 
         return handler
 
-    def defined(name: str) -> ConnectorView:
-        """By the API, which alone can change it."""
-        view = found_view(cluster, name, _missing(name))
-        if not cluster.given(name):
-            unheard = cluster.unheard(name)
-            raise Refused(409, _of_files(name, "another") if unheard is None else f"Connector {name}: {unheard}")
-        return view
+    path = "/connectors/{connector}"
+    return [
+        Route("POST", "/connectors", changing(writing.create), writes=True),
+        Route("DELETE", path, changing(writing.delete), writes=True),
+        Route("PUT", f"{path}/config", changing(writing.put), writes=True),
+        Route("PATCH", f"{path}/config", changing(writing.patch), writes=True),
+    ]
 
-    def changed(before: ConnectorView, config: dict[str, str]) -> Answer:
-        cluster.define(before.name, config)
-        if before.instance.state == "FAILED":
-            # Also with nothing new in it, which nobody acts on: what it failed of may be mended elsewhere.
-            cluster.restart(before.name, itself=True, tasks=())
-        return answer(found_view(cluster, before.name, _missing(before.name)).info())
 
-    def create(request: Request) -> Answer:
+class _Writing:
+    """What each path does."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def refuse_where_files_rule(self, request: Request) -> None:
+        if self._cluster.writable:
+            return
+        name = request.parts.get("connector")
+        if name is not None:
+            found_view(self._cluster, name, _missing(name))
+        raise Refused(409, _of_files(name))
+
+    def create(self, request: Request) -> Answer:
         body = json_object(request)
         unknown = sorted(body.keys() - set(_OF_A_CREATION))
         if unknown:
             raise Refused(500, f"There is no member {unknown[0]}; there are {', '.join(_OF_A_CREATION)}")
         target = _target(body.get("initial_state"))
         name = (property_text("name", body.get("name")) or "").strip(_BLANKS)
-        config = _accepted(cluster, _named(name, properties(body.get("config"))))
-        if _view(cluster, name) is not None:
+        config = self._accepted(_named(name, properties(body.get("config"))))
+        if self._view(name) is not None:
             # One that was deleted while a process hung is there until that has heard of it.
-            unheard = None if cluster.given(name) else cluster.unheard(name)
+            unheard = None if self._cluster.given(name) else self._cluster.unheard(name)
             raise Refused(409, f"Connector {name} already exists" + (f": {unheard}" if unheard is not None else ""))
-        # What one of that name was to do that is no more may still stand there.
-        cluster.direct(name, target or "RUNNING")
-        cluster.define(name, config)
-        return _created(request, cluster, name)
+        return self._created(request, name, config, target or "RUNNING")
 
-    def put(request: Request) -> Answer:
+    def put(self, request: Request) -> Answer:
         name = request.parts["connector"].strip(_BLANKS)
         given = _named(name, properties(json_object(request)))
-        config = _accepted(cluster, {**given, **cluster.with_secrets(name, texts(given))}, _OF_A_CHANGE)
-        before = _view(cluster, name)
-        if before is None:
-            cluster.direct(name, "RUNNING")
-            cluster.define(name, config)
-            return _created(request, cluster, name)
-        return changed(before, config)
+        config = self._accepted({**given, **self._cluster.with_secrets(name, texts(given))}, _OF_A_CHANGE)
+        before = self._view(name)
+        return self._created(request, name, config, "RUNNING") if before is None else self._changed(before, config)
 
-    def patch(request: Request) -> Answer:
+    def patch(self, request: Request) -> Answer:
         name = request.parts["connector"]
         # What is sent is read before anybody looks whom it is for.
         refuse_other_than_json(request)
         nothing_sent = request.body.strip() in (b"", b"null")
-        changes = {} if nothing_sent and _view(cluster, name) is None else properties(json_object(request))
-        before = defined(name)
+        changes = {} if nothing_sent and self._view(name) is None else properties(json_object(request))
+        before = self._defined(name)
         if "name" in changes and changes["name"] is None:
             raise Refused(400, _invalid(['Missing required configuration "name" which has no default value.']))
-        merged = {**cluster.given(name), **changes, **cluster.with_secrets(name, texts(changes))}
-        return changed(before, _accepted(cluster, _named(name, texts(merged)), _OF_A_CHANGE))
+        merged = {**self._cluster.given(name), **changes, **self._cluster.with_secrets(name, texts(changes))}
+        return self._changed(before, self._accepted(_named(name, texts(merged)), _OF_A_CHANGE))
 
-    def delete(request: Request) -> Answer:
+    def delete(self, request: Request) -> Answer:
         name = request.parts["connector"]
-        defined(name)
-        cluster.define(name, None)
+        self._defined(name)
+        self._cluster.define(name, None)
         return nothing(204)
 
-    path = "/connectors/{connector}"
-    return [
-        Route("POST", "/connectors", changing(create), writes=True),
-        Route("DELETE", path, changing(delete), writes=True),
-        Route("PUT", f"{path}/config", changing(put), writes=True),
-        Route("PATCH", f"{path}/config", changing(patch), writes=True),
-    ]
+    def _view(self, name: str) -> ConnectorView | None:
+        return next((view for view in self._cluster.connectors() if view.name == name), None)
 
+    def _defined(self, name: str) -> ConnectorView:
+        """By the API, which alone can change it."""
+        view = found_view(self._cluster, name, _missing(name))
+        if not self._cluster.given(name):
+            unheard = self._cluster.unheard(name)
+            raise Refused(409, _of_files(name, "another") if unheard is None else f"Connector {name}: {unheard}")
+        return view
 
-def _created(request: Request, cluster: Cluster, name: str) -> Answer:
-    """With the address where it is; it has no tasks yet, as far as Connect would know."""
-    info = {**found_view(cluster, name, _missing(name)).info(), "tasks": []}
-    return answer(info, 201, {"Location": request.address(f"/connectors/{name}")})
+    def _created(self, request: Request, name: str, config: dict[str, str], target: Target) -> Answer:
+        """With the address where it is; it has no tasks yet, as far as Connect would know."""
+        # What one of that name was to do that is no more may still stand there.
+        self._cluster.direct(name, target)
+        self._cluster.define(name, config)
+        info = {**found_view(self._cluster, name, _missing(name)).info(), "tasks": []}
+        return answer(info, 201, {"Location": request.address(f"/connectors/{name}")})
 
+    def _changed(self, before: ConnectorView, config: dict[str, str]) -> Answer:
+        self._cluster.define(before.name, config)
+        if before.instance.state == "FAILED":
+            # Also with nothing new in it, which nobody acts on: what it failed of may be mended elsewhere.
+            self._cluster.restart(before.name, itself=True, tasks=())
+        return answer(found_view(self._cluster, before.name, _missing(before.name)).info())
 
-def _view(cluster: Cluster, name: str) -> ConnectorView | None:
-    return next((view for view in cluster.connectors() if view.name == name), None)
+    def _accepted(self, given: Mapping[str, str | None], no_such_class: str = "") -> dict[str, str]:
+        """A configuration without faults; else all that is wrong, in Connect's words: ``no_such_class`` stands in
+        front of those for a class that is not found."""
+        config = texts(given)
+        if "connector.class" not in config:
+            raise Refused(400, untyped(given))
+        problems = self._cluster.problems(config)
+        if any(problem.property == "connector.class" for problem in problems) or not is_ours(config["connector.class"]):
+            raise Refused(400, no_such_class + unknown_class(config["connector.class"]))
+        named = _faults_of_name(config["name"])
+        faults = [*named, *(problem.problem for problem in nulls(given))]
+        faults += [
+            f"{problem.property}: {error_text(problem)}"
+            for problem in problems
+            if not (named and problem.property == "name")
+        ]
+        if faults:
+            raise Refused(400, _invalid(faults))
+        return config
 
 
 def _named(name: str, config: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -139,27 +165,6 @@ def _target(given: Any) -> Target | None:
     if target not in _TARGETS:
         raise Refused(500, f"There is no initial_state {given}; there are {', '.join(_TARGETS)}")
     return cast(Target, target)
-
-
-def _accepted(cluster: Cluster, given: Mapping[str, str | None], no_such_class: str = "") -> dict[str, str]:
-    """A configuration without faults; else all that is wrong, in Connect's words: ``no_such_class`` stands in front of
-    those for a class that is not found."""
-    config = texts(given)
-    if "connector.class" not in config:
-        raise Refused(400, untyped(given))
-    problems = cluster.problems(config)
-    if any(problem.property == "connector.class" for problem in problems) or not is_ours(config["connector.class"]):
-        raise Refused(400, no_such_class + unknown_class(config["connector.class"]))
-    named = _faults_of_name(config["name"])
-    faults = [*named, *(problem.problem for problem in nulls(given))]
-    faults += [
-        f"{problem.property}: {error_text(problem)}"
-        for problem in problems
-        if not (named and problem.property == "name")
-    ]
-    if faults:
-        raise Refused(400, _invalid(faults))
-    return config
 
 
 def _faults_of_name(name: str) -> list[str]:
