@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
 from connector.delivery.end_offsets import LEADERLESS_SECONDS, high_watermarks
@@ -96,30 +96,41 @@ def _messages(
     if not waiting:
         return
     consumer = clients.consumer(group, isolation, fetch_wait_max_ms=50)
-    patience = Patience(PATIENCE_SECONDS)
     try:
         with _named(topic):
             consumer.assign([TopicPartition(topic, number, starts[number]) for number in waiting])
+            arriving = _arriving(consumer, topic)
             while waiting:
-                if patience.over:
-                    raise RetriableDeliveryError(f"topic {topic} could not be read to its end: nothing comes")
-                first = consumer.poll(POLL_SECONDS)
-                # Those that are there already: waiting for more would be waiting behind the end.
-                for message in [first, *consumer.consume(MESSAGES_PER_CALL, 0)] if first is not None else ():
-                    error, number, at = message.error(), message.partition() or 0, message.offset() or 0
-                    if error is None:
-                        patience.renew()
-                        yield message
-                        at += 1
-                    elif error.code() != KafkaError._PARTITION_EOF:
-                        if not isinstance(translated(error, ""), RetriableDeliveryError):
-                            raise KafkaException(error)
-                        continue
-                    # Behind the last stable offset a read_committed consumer gets nothing.
-                    if at >= ends[number] or (error is not None and isolation == READ_COMMITTED):
-                        waiting.discard(number)
+                message = next(arriving)
+                number, at = message.partition() or 0, message.offset() or 0
+                if message.error() is None:
+                    yield message
+                    over = at + 1 >= ends[number]
+                else:
+                    # The end of the partition. Behind the last stable offset a read_committed consumer gets nothing.
+                    over = at >= ends[number] or isolation == READ_COMMITTED
+                if over:
+                    waiting.discard(number)
     finally:
         consumer.close()
+
+
+def _arriving(consumer: Consumer, topic: str) -> Iterator[Message]:
+    """Messages, and ends of partitions. Errors that may pass by themselves are waited out, while patience lasts."""
+    patience = Patience(PATIENCE_SECONDS)
+    while not patience.over:
+        first = consumer.poll(POLL_SECONDS)
+        # Those that are there already: waiting for more would be waiting behind the end.
+        for message in [first, *consumer.consume(MESSAGES_PER_CALL, 0)] if first is not None else ():
+            error = message.error()
+            if error is None:
+                patience.renew()
+            elif error.code() != KafkaError._PARTITION_EOF:
+                if not isinstance(translated(error, ""), RetriableDeliveryError):
+                    raise KafkaException(error)
+                continue
+            yield message
+    raise RetriableDeliveryError(f"topic {topic} could not be read to its end: nothing comes")
 
 
 @contextlib.contextmanager

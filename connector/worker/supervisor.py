@@ -128,18 +128,13 @@ class Supervisor(Service):
                 self._take_reports()
                 self._goes_on()
                 self._look_after()
-                for child in self.children.values():
-                    code = child.process.poll()
-                    if code is not None:
-                        ended = self._ended(child, code)
-                        if ended is not None:
-                            return ended
+                if (status := self._look_for_ends()) is not None:
+                    return status
                 if self._lasting:
                     continue
                 if self.tenants and all(tenant.over is not None for tenant in self.tenants.values()):
                     return 2
-                status = status_behind_snapshots(self.orders, self.children.values())
-                if status is not None:
+                if (status := status_behind_snapshots(self.orders, self.children.values())) is not None:
                     return status
                 if self._nothing_left():
                     log.error("all tables have failed: nothing left to read")
@@ -315,6 +310,14 @@ class Supervisor(Service):
                 child.cause = message.cause
             case _:
                 assert_never(message)
+
+    def _look_for_ends(self) -> int | None:
+        """Of workers; the status with which everything ends, if one of them says so."""
+        for child in self.children.values():
+            code = child.process.poll()
+            if code is not None and (status := self._ended(child, code)) is not None:
+                return status
+        return None
 
     def _ended(self, child: Child, code: int) -> int | None:
         """What an end means: another start (None), or the end of everything."""
