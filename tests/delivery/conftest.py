@@ -52,6 +52,14 @@ class World:
         # Asked of its module each time: on a simulated broker somebody else is there, before it looks for librdkafka.
         return KafkaClients({"bootstrap.servers": self.bootstrap}, bulk=native.bulk_client)
 
+    def named(self, name: str) -> str:
+        """A worker that no other test has, whichever process runs it: its transactional id is the broker's."""
+        return f"{self.group}-{name}"
+
+    @property
+    def worker(self) -> str:
+        return self.named("w")
+
     def member(
         self, name: str, wait: Callable[[], object] = lambda: None, **settings: object
     ) -> tuple[Membership, list[tuple[str, frozenset[int]]]]:

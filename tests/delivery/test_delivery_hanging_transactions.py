@@ -35,11 +35,6 @@ def crashed(own_kafka: EmbeddedKafka, unique: Callable[[str], str]) -> Iterator[
     close(world)
 
 
-def named(world: World, name: str) -> str:
-    """A worker that no other test has."""
-    return f"{world.group}-{name}"
-
-
 def forget_markers(world: World, broker: EmbeddedKafka, *topics: str) -> None:
     """Crash, and lose the marker that each partition of ``topics`` ends with."""
     places = [(world.data, 0), *((world.offsets, slot) for slot in range(SLOTS))]
@@ -68,7 +63,7 @@ def position(slot: int, read_to: int) -> OffsetsEntry:
 def transactions(world: World) -> set[int]:
     """The states of this test's transactions, as the coordinator's own log has them."""
     newest = dict(world.read("__transaction_state", READ_UNCOMMITTED))
-    mine = [value for key, value in newest.items() if key and named(world, "").encode() in key and value is not None]
+    mine = [value for key, value in newest.items() if key and world.named("").encode() in key and value is not None]
     assert mine
     # A version, the producer's id and epoch, a timeout; then the state.
     return {value[2 + 8 + 2 + 4] for value in mine}
@@ -110,7 +105,7 @@ def restored(world: World) -> dict[int, RestoredSlot]:
 
 def test_an_abort_that_was_forgotten_is_made_up_for(crashed: tuple[World, EmbeddedKafka]) -> None:
     world, broker = crashed
-    dead, alive = named(world, "dead"), named(world, "alive")
+    dead, alive = world.named("dead"), world.named("alive")
     left = transaction(world, dead, b"a", mark(0, dead))
     left.abort()
     left.close()
@@ -130,7 +125,7 @@ def test_an_abort_that_was_forgotten_beside_the_claim_that_it_took_back_is_made_
 ) -> None:
     """No committed word names its worker, who was lost in his first transaction."""
     world, broker = crashed
-    dead, alive = named(world, "dead"), named(world, "alive")
+    dead, alive = world.named("dead"), world.named("alive")
     left = transaction(world, dead, b"a", mark(0, dead))
     left.abort()
     left.close()
@@ -145,7 +140,7 @@ def test_an_abort_that_was_forgotten_beside_the_claim_that_it_took_back_is_made_
 def test_a_producer_that_starts_again_ends_what_it_left_itself(crashed: tuple[World, EmbeddedKafka]) -> None:
     """Its next commit would otherwise make the aborted records visible."""
     world, broker = crashed
-    w = named(world, "w")
+    w = world.worker
     membership, _ = world.member(w, session_timeout_ms=10_000)
     delivery = world.delivery(membership, w)
     delivery.add(0, [OutgoingRecord(world.data, b"a", b"data", partition=0)])
@@ -165,7 +160,7 @@ def test_a_commit_that_was_forgotten_is_never_aborted(
 ) -> None:
     """Its position is committed: taking its record back would lose it."""
     world, broker = crashed
-    dead = named(world, "dead")
+    dead = world.named("dead")
     left = transaction(world, dead, b"a", mark(0, dead))
     left.commit()
     left.close()
@@ -180,7 +175,7 @@ def test_a_commit_that_was_forgotten_is_never_aborted(
 def test_a_commit_that_was_forgotten_in_a_slot_is_made_up_for(crashed: tuple[World, EmbeddedKafka]) -> None:
     """Its records are committed: without their position they would be delivered again."""
     world, broker = crashed
-    w = named(world, "w")
+    w = world.worker
     membership, _ = world.member(w, session_timeout_ms=10_000)
     delivery = world.delivery(membership, w)
     delivery.add(0, [OutgoingRecord(world.data, b"a", b"data", partition=0)])
@@ -198,7 +193,7 @@ def test_a_producer_that_outlived_its_broker_goes_on_only_when_it_was_started_ag
 ) -> None:
     """Else the next end of a transaction would speak for the one that is open still, in some of its partitions."""
     world, broker = crashed
-    w = named(world, "w")
+    w = world.worker
     membership, _ = world.member(w, session_timeout_ms=10_000)
     delivery = world.delivery(membership, w)
     delivery.add(0, [OutgoingRecord(world.data, b"a", b"data", partition=0)])
@@ -214,7 +209,7 @@ def test_a_producer_that_outlived_its_broker_goes_on_only_when_it_was_started_ag
 def test_an_abort_that_was_forgotten_in_a_slot_stays_one(crashed: tuple[World, EmbeddedKafka]) -> None:
     """Not even a later commit of the same worker says that this one was committed, too."""
     world, broker = crashed
-    w = named(world, "w")
+    w = world.worker
     membership, _ = world.member(w, session_timeout_ms=10_000)
     delivery = world.delivery(membership, w)
     delivery.commit([mark(1, w)])

@@ -50,14 +50,14 @@ def test_a_topic_that_is_gone_or_made_anew_is_told_and_not_forgotten(
 
 
 def test_nothing_is_committed_where_positions_are_lost(world: World) -> None:
-    membership, _ = world.member("w")
+    membership, _ = world.member(world.worker)
 
     def lost() -> None:
         raise RetriableDeliveryError(LOSS)
 
-    delivery = world.delivery(membership, "w", positions=lost)
+    delivery = world.delivery(membership, world.worker, positions=lost)
     delivery.add(0, [OutgoingRecord(world.data, b"k", b"v")])
     with pytest.raises(RetriableDeliveryError, match=LOSS):
-        delivery.commit([mark(0, "w")])
+        delivery.commit([mark(0, world.worker)])
     delivery.abort()
     assert world.read(world.data, READ_COMMITTED) == world.read(world.offsets, READ_COMMITTED) == []

@@ -49,11 +49,11 @@ def test_an_empty_topic_restores_at_once(world: World) -> None:
 
 
 def test_the_newest_of_what_was_committed_is_restored_and_other_connectors_is_not(world: World) -> None:
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w")
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker)
     for read_to in (1, 2, 3):
-        delivery.commit([mark(0, "w", read_to), mark(2, "w", read_to)])
-    stranger = TransactionalProducer(world.clients, "stranger", 10_000)
+        delivery.commit([mark(0, world.worker, read_to), mark(2, world.worker, read_to)])
+    stranger = TransactionalProducer(world.clients, world.named("stranger"), 10_000)
     stranger.start(time.monotonic() + 90)
     stranger.begin()
     stranger.produce_to(world.offsets, 0, encode_offsets_key("other", {"slot": 0}), b'{"read_to":9}')
@@ -65,7 +65,7 @@ def test_the_newest_of_what_was_committed_is_restored_and_other_connectors_is_no
 
 
 def test_a_dead_owners_open_transaction_is_ended_instead_of_awaited(world: World) -> None:
-    dead = dead_owner(world, "dead", 7)
+    dead = dead_owner(world, world.named("dead"), 7)
     # Only fencing explains that the end is reached before restoring loses patience.
     assert restored(world)[0] == []
     with pytest.raises(DeliveryError):
@@ -75,34 +75,34 @@ def test_a_dead_owners_open_transaction_is_ended_instead_of_awaited(world: World
 
 
 def test_a_present_member_is_not_fenced(world: World) -> None:
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w")
-    delivery.commit([mark(0, "w", 1)])
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker)
+    delivery.commit([mark(0, world.worker, 1)])
     assert restored(world)[0] == [1]
-    delivery.commit([mark(0, "w", 2)])
+    delivery.commit([mark(0, world.worker, 2)])
     assert restored(world)[0] == [2]
 
 
 def test_nor_while_what_stands_somewhere_makes_every_claim_a_suspect(world: World) -> None:
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w")
-    delivery.commit([mark(0, "w", 1)])
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker)
+    delivery.commit([mark(0, world.worker, 1)])
     heir = dead_owner(world, "heir", 2)
     heir.commit()
     heir.close()
-    stranger = TransactionalProducer(world.clients, "stranger", transaction_timeout_ms=60_000)
+    stranger = TransactionalProducer(world.clients, world.named("stranger"), transaction_timeout_ms=60_000)
     stranger.start(time.monotonic() + 90)
     stranger.begin()
     stranger.produce_to(world.data, 0, b"k", b"v")
     stranger.flush(time.monotonic() + 90)
     assert restored(world, world.data)[0] == [2]
-    delivery.commit([mark(0, "w", 3)])
+    delivery.commit([mark(0, world.worker, 3)])
     stranger.abort()
     stranger.close()
 
 
 def test_the_high_watermark_counts_what_is_not_committed(world: World) -> None:
-    dead = dead_owner(world, "dead", 7)
+    dead = dead_owner(world, world.named("dead"), 7)
     assert high_watermarks(world.clients, world.offsets, range(SLOTS)) == {0: 1, 1: 0, 2: 0}
     dead.abort()
     dead.close()
@@ -121,7 +121,7 @@ def test_restoring_can_be_cancelled(world: World) -> None:
 
 
 def test_a_follower_knows_a_slot_only_behind_everything_that_was_in_it(world: World) -> None:
-    dead = dead_owner(world, "dead", 7)
+    dead = dead_owner(world, world.named("dead"), 7)
     follower = Follower(world.clients, "c", world.offsets, world.group + "-follow", SLOTS)
     follower.start()
     seen: list[int] = []
@@ -141,10 +141,10 @@ def test_a_follower_knows_a_slot_only_behind_everything_that_was_in_it(world: Wo
 
 
 def test_a_follower_that_was_away_for_long_begins_anew(world: World) -> None:
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w")
-    delivery.commit([mark(0, "w", 1)])
-    delivery.commit([mark(0, "w", 2), mark(1, "w", 2)])
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker)
+    delivery.commit([mark(0, world.worker, 1)])
+    delivery.commit([mark(0, world.worker, 2), mark(1, world.worker, 2)])
     now = 0.0
     follower = Follower(world.clients, "c", world.offsets, world.group + "-follow", SLOTS, clock=lambda: now)
     follower.start()

@@ -41,7 +41,7 @@ def keys(rows: list[tuple[bytes | None, bytes | None]]) -> list[str]:
 
 def deliver_and_commit(world: World, delivery: Delivery, *keys: str) -> None:
     delivery.add(0, records(world, *keys))
-    delivery.commit([mark(0, "w")])
+    delivery.commit([mark(0, world.worker)])
 
 
 def delivered(world: World, expected: list[str]) -> None:
@@ -50,23 +50,23 @@ def delivered(world: World, expected: list[str]) -> None:
 
 
 def test_records_and_positions_become_visible_together(world: World) -> None:
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w")
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker)
     delivery.add(0, records(world, "a", "b"))
     assert keys(world.read(world.data)) == []
-    delivery.commit([mark(0, "w")])
+    delivery.commit([mark(0, world.worker)])
     delivered(world, ["a", "b"])
     until(lambda: len(world.read(world.offsets)) == 1)
     assert not delivery.is_open
 
 
 def test_an_aborted_transaction_leaves_no_trace(world: World) -> None:
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w")
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker)
     delivery.add(0, records(world, "a"))
     delivery.abort()
     delivery.add(0, records(world, "b"))
-    delivery.commit([mark(0, "w")])
+    delivery.commit([mark(0, world.worker)])
     delivered(world, ["b"])
 
 
@@ -90,14 +90,14 @@ def test_a_transaction_is_aborted_however_soon_after_a_commit(world: World, uniq
 
 
 def test_what_the_brokers_have_too_late_is_not_committed(world: World) -> None:
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w")
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker)
     delivery.add(0, records(world, "late"))
     with pytest.raises(TooLate):
-        delivery.commit([mark(0, "w")], by=time.monotonic())
+        delivery.commit([mark(0, world.worker)], by=time.monotonic())
     delivery.abort()
     delivery.add(0, records(world, "in time"))
-    delivery.commit([mark(0, "w")], by=time.monotonic() + 3600)
+    delivery.commit([mark(0, world.worker)], by=time.monotonic() + 3600)
     delivered(world, ["in time"])
 
 
@@ -113,9 +113,9 @@ def test_every_named_slot_is_protected_from_a_member_that_was_thrown_out(world: 
         def metadata(self) -> object:
             return self._kept
 
-    membership, _ = world.member("w", session_timeout_ms=1_000, max_poll_interval_ms=1_000)
+    membership, _ = world.member(world.worker, session_timeout_ms=1_000, max_poll_interval_ms=1_000)
     # At once: after a second without a poll its client knows as well, and has no name any more.
-    delivery = world.delivery(Unaware(), "w")  # type: ignore[arg-type]
+    delivery = world.delivery(Unaware(), world.worker)  # type: ignore[arg-type]
     delivery.add(0, records(world, "zombie"))
     watcher = world.clients.admin()
 
@@ -138,14 +138,14 @@ def test_a_membership_that_changed_since_begin_is_never_committed(world: World) 
         def metadata(self) -> object:
             return membership.metadata()
 
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w")
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker)
     moved = Moved()
     delivery._membership = moved
     delivery.add(0, records(world, "a"))
     moved.member_id = "second"
     with pytest.raises(LostClaim):
-        delivery.commit([mark(0, "w")])
+        delivery.commit([mark(0, world.worker)])
     moved.member_id = "first"
     delivery.abort()
     assert keys(world.read(world.data)) == []
@@ -161,33 +161,33 @@ def test_who_is_thrown_out_while_its_records_are_sent_commits_nothing(world: Wor
             self.member_id = ""
             return world.clients.consumer(world.group, READ_COMMITTED).consumer_group_metadata()
 
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w")
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker)
     delivery._membership = ThrownOut()
     delivery.add(0, records(world, "a"))
     membership.close()
     with pytest.raises(LostClaim):
-        delivery.commit([mark(0, "w")])
+        delivery.commit([mark(0, world.worker)])
     delivery.abort()
     assert keys(world.read(world.data)) == []
 
 
 def test_a_fenced_producer_says_so_and_a_new_one_goes_on(world: World) -> None:
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w")
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker)
     delivery.add(0, records(world, "before"))
-    fence(world.clients, "w", deadline=float("inf"))
+    fence(world.clients, world.worker, deadline=float("inf"))
     with pytest.raises((ProducerFenced, UnknownOutcome, TransactionAborted)):
-        delivery.commit([mark(0, "w")])
+        delivery.commit([mark(0, world.worker)])
     delivery.start()
     delivery.add(0, records(world, "after"))
-    delivery.commit([mark(0, "w")])
+    delivery.commit([mark(0, world.worker)])
     delivered(world, ["after"])
 
 
 def test_a_missing_topic_is_remembered_as_the_cause(world: World) -> None:
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w", transaction_timeout_ms=120_000)
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker, transaction_timeout_ms=120_000)
     began = time.monotonic()
     with pytest.raises(DeliveryError):
         delivery.add(0, [OutgoingRecord(world.data + "-gone", b"k", b"v")])
@@ -199,8 +199,8 @@ def test_a_missing_topic_is_remembered_as_the_cause(world: World) -> None:
 
 def test_a_missing_topic_is_the_cause_where_a_report_says_that_time_was_up(world: World) -> None:
     """librdkafka gives a topic half a minute to appear: for most transactions time is up before."""
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w", transaction_timeout_ms=1_000)
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker, transaction_timeout_ms=1_000)
     delivery.add(0, [OutgoingRecord(world.data + "-gone", b"k", b"v")])
     producer = delivery._producer
     assert producer is not None
@@ -219,26 +219,26 @@ def blamed(delivery: Delivery, topic: str) -> None:
 
 
 def test_a_topic_that_exists_is_not_called_missing_when_time_was_up(world: World) -> None:
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w")
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker)
     delivery.add(0, records(world, "a"))
     assert delivery._producer is not None
     delivery._producer.failure = FailedRecord(world.data, b"a", KafkaError(KafkaError._MSG_TIMED_OUT))
     with pytest.raises(TransactionAborted, match=f"topic {world.data}: _MSG_TIMED_OUT"):
-        delivery.commit([mark(0, "w")])
+        delivery.commit([mark(0, world.worker)])
     delivery.abort()
 
 
 def test_a_record_beyond_the_limit_is_refused_with_its_topic(world: World) -> None:
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w")
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker)
     large = OutgoingRecord(world.data, b"k", b"v" * 2_000_000)
     with pytest.raises(DeliveryError, match="MSG_SIZE_TOO_LARGE"):
         delivery.add(0, [*records(world, "before"), large, *records(world, "after")])
     assert delivery.last_failure is not None and delivery.last_failure.record is large
     delivery.abort()
     delivery.add(0, records(world, "small"))
-    delivery.commit([mark(0, "w")])
+    delivery.commit([mark(0, world.worker)])
     delivered(world, ["small"])
 
 
@@ -250,49 +250,49 @@ def refused_for_its_time(world: World, producer: ReportingProducer) -> None:
 
 def test_a_record_of_a_time_that_the_broker_does_not_take_tells_of_the_clock(world: World) -> None:
     """As on a machine whose clock is two hours ahead, where no record is taken."""
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w")
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker)
     delivery.add(0, records(world, "a"))
     producer = delivery._producer
     assert producer is not None
     refused_for_its_time(world, producer)
     with pytest.raises(TransactionAborted, match=f"{world.data}: INVALID_TIMESTAMP: .*; this machine's clock"):
-        delivery.commit([mark(0, "w")])
+        delivery.commit([mark(0, world.worker)])
     delivery.abort()
 
 
 def test_disabled_sends_records_at_once_and_positions_in_a_transaction(world: World) -> None:
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w", exactly_once=False)
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker, exactly_once=False)
     delivery.add(0, records(world, "a"))
     delivery.abort()
     delivery.add(0, records(world, "a"))
     assert world.read(world.offsets, READ_UNCOMMITTED) == []
-    delivery.commit([mark(0, "w")])
+    delivery.commit([mark(0, world.worker)])
     until(lambda: set(keys(world.read(world.data))) == {"a"})
     until(lambda: len(world.read(world.offsets, READ_COMMITTED)) == 1)
 
 
 def test_disabled_notes_no_position_behind_a_record_that_nobody_has(world: World) -> None:
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w", exactly_once=False)
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker, exactly_once=False)
     delivery.add(0, records(world, "a"))
     plain = delivery._plain
     assert plain is not None
     refused_for_its_time(world, plain)
     with pytest.raises(DeliveryError, match=f"{world.data}: INVALID_TIMESTAMP"):
-        delivery.commit([mark(0, "w")])
+        delivery.commit([mark(0, world.worker)])
     delivery.abort()
     delivery.add(0, records(world, "a"))
     assert world.read(world.offsets, READ_COMMITTED) == []
-    delivery.commit([mark(0, "w")])
+    delivery.commit([mark(0, world.worker)])
     until(lambda: len(world.read(world.offsets, READ_COMMITTED)) == 1)
 
 
 def test_a_transaction_is_cut_by_time_and_by_bytes(world: World) -> None:
     now = [0.0]
-    membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w", max_bytes=1_000, boundary_interval_ms=500)
+    membership, _ = world.member(world.worker)
+    delivery = world.delivery(membership, world.worker, max_bytes=1_000, boundary_interval_ms=500)
     delivery._clock = lambda: now[0]
     assert not delivery.should_commit
     delivery.add(0, records(world, "a"))
@@ -321,8 +321,8 @@ def test_the_group_hands_each_slot_to_one_member(world: World) -> None:
 def test_a_broker_that_restarts_costs_no_record(own_kafka: EmbeddedKafka, unique: Callable[[str], str]) -> None:
     world = make_world(own_kafka.bootstrap_servers, unique)
     try:
-        membership, _ = world.member("w", session_timeout_ms=10_000)
-        delivery = world.delivery(membership, "w")
+        membership, _ = world.member(world.worker, session_timeout_ms=10_000)
+        delivery = world.delivery(membership, world.worker)
         delivery.add(0, records(world, "a"))
         own_kafka.kill()
         own_kafka.restart()
@@ -358,8 +358,8 @@ def test_a_commit_that_nobody_answers_is_an_unknown_outcome(
 ) -> None:
     world = make_world(own_kafka.bootstrap_servers, unique)
     try:
-        membership, _ = world.member("w", session_timeout_ms=10_000)
-        delivery = world.delivery(membership, "w", transaction_timeout_ms=8_000)
+        membership, _ = world.member(world.worker, session_timeout_ms=10_000)
+        delivery = world.delivery(membership, world.worker, transaction_timeout_ms=8_000)
         delivery.add(0, records(world, "a"))
         producer = delivery._producer
         assert producer is not None
@@ -371,7 +371,7 @@ def test_a_commit_that_nobody_answers_is_an_unknown_outcome(
 
         producer.send_offsets = pause_after  # type: ignore[method-assign,assignment]
         with pytest.raises(UnknownOutcome):
-            delivery.commit([mark(0, "w")])
+            delivery.commit([mark(0, world.worker)])
     finally:
         # For a while after its thaw it would answer nobody who begins with it.
         own_kafka.kill()

@@ -50,6 +50,7 @@ def block_of(kernel: Kernel, topic: str, *values: str, **properties: str) -> Rec
 
 
 def started(world: World, client: BlockClient, name: str = "w", **settings: Any) -> Delivery:
+    name = world.named(name)
     membership, _ = world.member(name)
     delivery = Delivery(
         world.clients,
@@ -83,7 +84,7 @@ def test_blocks_and_single_records_arrive_in_one_transaction(
     expected = sorted((record.key, record.value) for record in block)
     delivery.add(0, block)
     assert world.read(world.data) == []
-    delivery.commit([mark(0, "w")])
+    delivery.commit([mark(0, world.worker)])
     until(lambda: sorted(world.read(world.data)) == expected)  # type: ignore[type-var]
     # The client tells the kernel of every record, those of the offsets topic too.
     assert producer_of(delivery).delivered == 701
@@ -94,7 +95,7 @@ def test_a_block_goes_to_the_partitions_of_its_keys(world: World, kernel: Kernel
     block = block_of(kernel, world.data, *["x"] * 40)
     found = []
     for blocks in (block_client, None):
-        producer = TransactionalProducer(world.clients, f"p-{blocks is None}", 15_000, blocks=blocks)
+        producer = TransactionalProducer(world.clients, world.named(f"p-{blocks is None}"), 15_000, blocks=blocks)
         producer.start(_deadline())
         producer.begin()
         producer.produce_all(block)
@@ -124,7 +125,7 @@ def test_headers_of_a_block_arrive_but_for_tombstones(
     block = BlockEncoder(kernel, encoder).encode(uncut(kernel, LOG.layout, rows), PLENTY, PLENTY)
     assert block is not None
     block.topic = world.data
-    producer = TransactionalProducer(world.clients, "with-headers", 15_000, blocks=block_client)
+    producer = TransactionalProducer(world.clients, world.named("with-headers"), 15_000, blocks=block_client)
     producer.start(_deadline())
     producer.begin()
     producer.produce_all(block)
@@ -154,7 +155,7 @@ def test_texts_of_keys_arrive_in_headers_as_they_are(world: World, kernel: Kerne
     block.topic = world.data
     delivery = started(world, block_client)
     delivery.add(0, block)
-    delivery.commit([mark(0, "w")])
+    delivery.commit([mark(0, world.worker)])
     found = sorted(((message.headers() or []) for message in committed(world, world.data, 2)), key=str)
     assert found == sorted((list(record.headers) for record in block), key=str)
     assert {dict(headers)["pk.pk"] for headers in found} == {b"", 'a "quoted" größe😀'.encode()}
@@ -190,7 +191,7 @@ def test_a_record_with_headers_that_the_client_refuses_stops_the_block(
 
 def test_a_block_with_headers_waits_for_a_full_queue(world: World, kernel: Kernel, block_client: BlockClient) -> None:
     producer = TransactionalProducer(
-        world.clients, "small-queue", 15_000, blocks=block_client, queue_buffering_max_messages=50
+        world.clients, world.named("small-queue"), 15_000, blocks=block_client, queue_buffering_max_messages=50
     )
     producer.start(_deadline())
     producer.begin()
@@ -209,7 +210,7 @@ def test_an_aborted_block_leaves_no_trace_and_no_failure(
     delivery.abort()
     block = block_of(kernel, world.data, "kept")
     delivery.add(0, block)
-    delivery.commit([mark(0, "w")])
+    delivery.commit([mark(0, world.worker)])
     until(lambda: [value for _, value in world.read(world.data)] == [block[0].value])
     assert producer_of(delivery).failure is None
 
@@ -234,12 +235,12 @@ def test_a_record_that_the_broker_refuses_is_told_with_its_topic(
     # Its report may come at once, or when it is waited for.
     with pytest.raises(TransactionAborted, match="MSG_SIZE_TOO_LARGE"):
         delivery.add(0, block_of(kernel, small, "x" * 5_000))
-        delivery.commit([mark(0, "w")])
+        delivery.commit([mark(0, world.worker)])
     assert delivery.last_failure is not None and delivery.last_failure.topic == small
     delivery.abort()
     block = block_of(kernel, world.data, "next")
     delivery.add(0, block)
-    delivery.commit([mark(0, "w")])
+    delivery.commit([mark(0, world.worker)])
     until(lambda: [value for _, value in world.read(world.data)] == [block[0].value])
 
 
@@ -255,10 +256,10 @@ def test_the_topic_of_a_block_is_among_those_that_may_be_to_blame(
 def test_a_fenced_producer_says_so(world: World, kernel: Kernel, block_client: BlockClient) -> None:
     delivery = started(world, block_client)
     delivery.add(0, block_of(kernel, world.data, "lost"))
-    other = fence(world.clients, "w", _deadline())
+    other = fence(world.clients, world.worker, _deadline())
     assert other is not None
     with pytest.raises((ProducerFenced, UnknownOutcome, TransactionAborted)):
-        delivery.commit([mark(0, "w")])
+        delivery.commit([mark(0, world.worker)])
     other.close()
     assert world.read(world.data) == []
 
@@ -266,7 +267,7 @@ def test_a_fenced_producer_says_so(world: World, kernel: Kernel, block_client: B
 def test_a_full_queue_is_waited_for(world: World, kernel: Kernel, block_client: BlockClient) -> None:
     world_clients = world.clients
     producer = TransactionalProducer(
-        world_clients, "small-queue", 15_000, blocks=block_client, queue_buffering_max_messages=50
+        world_clients, world.named("small-queue"), 15_000, blocks=block_client, queue_buffering_max_messages=50
     )
     producer.start(_deadline())
     producer.begin()

@@ -41,7 +41,7 @@ class Blocks:
 
 def started(world: World, client: BlockClient, **own: Any) -> TransactionalProducer:
     """One that sends nothing before it is flushed, however much later that is."""
-    producer = TransactionalProducer(world.clients, "w", 60_000, blocks=client, linger_ms=30_000, **own)
+    producer = TransactionalProducer(world.clients, world.worker, 60_000, blocks=client, linger_ms=30_000, **own)
     producer.start(time.monotonic() + 60)
     producer.begin()
     return producer
@@ -113,7 +113,7 @@ def test_more_than_there_is_room_for_is_copied(
 def test_what_another_client_was_lent_is_copied(world: World, kernel: Kernel, block_client: BlockClient) -> None:
     """He gives it back when he is done, whoever else reads it."""
     producer = started(world, block_client)
-    other = TransactionalProducer(world.clients, "other", 60_000, blocks=block_client, linger_ms=30_000)
+    other = TransactionalProducer(world.clients, world.named("other"), 60_000, blocks=block_client, linger_ms=30_000)
     other.start(time.monotonic() + 60)
     other.begin()
     blocks = Blocks(kernel, world.data)
@@ -153,7 +153,7 @@ def test_what_a_fenced_client_was_lent_comes_back(world: World, kernel: Kernel, 
     producer = started(world, block_client)
     block = Blocks(kernel, world.data).next("a")
     producer.produce_all(block)
-    other = fence(world.clients, "w", time.monotonic() + 60)
+    other = fence(world.clients, world.worker, time.monotonic() + 60)
     assert other is not None
     other.close()
     with pytest.raises((ProducerFenced, UnknownOutcome, TransactionAborted)):

@@ -43,7 +43,7 @@ def transact(
 ) -> None:
     """In one transaction. A broker may refuse the first records of a topic that is new, and take later ones
     (KAFKA-15591): that transaction is taken back, and made once more."""
-    producer = TransactionalProducer(world.clients, "w", 60_000, blocks=blocks, **own)
+    producer = TransactionalProducer(world.clients, world.worker, 60_000, blocks=blocks, **own)
     producer.start(time.monotonic() + 60)
 
     def attempt() -> bool:
