@@ -265,7 +265,8 @@ class EmbeddedKafka:
     def _prepare_data(self, java: Java, classpath: str) -> None:
         data, member = self.data, self._member
         # Alone, a broker's controller is nobody else's business: its port may be another one each time.
-        controllers = member.controllers or (ports.free_port(),)
+        # Two listeners of one port end the broker at its start. Its own is not bound yet, so it would count as free.
+        controllers = member.controllers or (ports.free_port(beside=self.port),)
         logs = data / "logs"
         for folder in (logs, data / "tmp"):
             folder.mkdir(parents=True, exist_ok=True)

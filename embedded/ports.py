@@ -35,11 +35,11 @@ def is_free(port: int, host: str = HOST) -> bool:
     return False
 
 
-def free_port(host: str = HOST) -> int:
-    """A port nobody listens on."""
+def free_port(host: str = HOST, beside: int | None = None) -> int:
+    """A port nobody listens on, and another one than that ``beside``."""
     for _ in range(1000):
         port = random.choice(_range)
-        if is_free(port, host):
+        if port != beside and is_free(port, host):
             return port
     raise EmbeddedError(f"no free port on {host} between {_range[0]} and {_range[-1]}")
 

@@ -121,6 +121,14 @@ def test_a_taken_port_is_named() -> None:
         EmbeddedKafka(port=port).start()
 
 
+def test_a_controller_never_gets_its_brokers_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is not bound yet when that of the controller is chosen."""
+    chosen = ports.free_port()
+    another = ports.free_port(beside=chosen)
+    monkeypatch.setattr(ports, "_range", (chosen, another))
+    assert {ports.free_port(beside=chosen) for _ in range(20)} == {another}
+
+
 def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
     with pytest.raises(EmbeddedError, match=r"(?s)ended at its start.*num\.io\.threads"):
         EmbeddedKafka(data=tmp_path, properties={"num.io.threads": "none"}).start()
