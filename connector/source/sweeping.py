@@ -229,9 +229,14 @@ class Sweeping:
             return
         self._drop(active.sweep)
         if active.error is not None:
-            self._partly(active, active.error, narrowest)
+            if active.through or isinstance(active.error, ReplicasAway):
+                self._partly(active, active.error, narrowest)
+            else:
+                self._given_up(active.sweep, active.error)
             return
-        self._planner.swept(active.sweep, active.found, narrowest)
+        # What was asked for in parts has to be all of it.
+        through = active.through if active.divided else None
+        self._planner.swept(active.sweep, active.found, narrowest, through)
         self.swept += 1
         table, took = active.sweep.table, self._clock() - active.began
         self._refused.pop(table, None)
@@ -243,7 +248,8 @@ class Sweeping:
             self._dearer(table, f"a sweep of its log took {took:.1f} s and {active.pages} pages")
         elif slow:
             self._slow.add(table)
-        else:
+        elif not active.sweep.around:
+            # One that left groups out says nothing of what all of them cost.
             self._slow.discard(table)
             self._dear.pop(table, None)
 
@@ -253,13 +259,11 @@ class Sweeping:
         dear = timed_out and active.alone is not None and not self._times_out(table)
         if dear or not isinstance(error, RetriableSourceError):
             self._drop(sweep)
-            self._planner.unswept(sweep)
-            why = f"its log could not be swept: {error}"
             if dear:
-                self._dearer(table, why)
+                self._planner.unswept(sweep)
+                self._dearer(table, f"its log could not be swept: {error}")
             else:
-                self._refused[table] += 1
-                self._rest(table, why, doubled(REFUSED_SECONDS, self._refused[table], LONGEST_REFUSED))
+                self._given_up(sweep, error)
             return
         if timed_out:
             self._slow.add(table)
@@ -289,12 +293,20 @@ class Sweeping:
             told = (table, error, len(plan.refused), plan.groups)
             log.info("%s: its log could not be swept: %s; of its groups of streams %d of %d are read one by one", *told)
 
+    def _given_up(self, sweep: Sweep, error: SourceError) -> None:
+        """It says nothing of single groups: not all of them have to be read before they are swept again."""
+        table = sweep.table
+        self._planner.unswept(sweep)
+        self._refused[table] += 1
+        pause = doubled(REFUSED_SECONDS, self._refused[table], LONGEST_REFUSED)
+        self._rest(table, f"its log could not be swept: {error}", pause)
+
     def _dearer(self, table: TableName, why: str) -> None:
+        self._slow.discard(table)
         self._dear[table] += 1
         self._rest(table, why, doubled(PAUSE_SECONDS, self._dear[table], LONGEST_PAUSE))
 
     def _rest(self, table: TableName, why: str, pause: float) -> None:
-        self._slow.discard(table)
         self._again[table] = self._clock() + pause
         log.info("%s: %s; all of its streams are read one by one for %.0f s", table, why, pause)
 

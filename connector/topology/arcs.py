@@ -63,8 +63,10 @@ def _runs(plan: TableState, arc: Arc) -> list[list[Piece]]:
     apart = True
     for piece in _pieces(plan):
         low, high, state = piece
-        if low < first or high > last:
+        if high < first or low > last:
             continue
+        # Streams of one vnode may lie in two arcs, with nothing of others between them.
+        piece = max(low, first), min(high, last), state
         if state.slot not in slots or state in plan.refused:
             apart = True
         elif apart:

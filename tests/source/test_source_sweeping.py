@@ -155,7 +155,7 @@ def test_a_sweep_that_times_out_where_single_reads_do_as_well_is_soon_tried_agai
             swept.tell(ReadFailed(swept.log.submitted[0], ReadTimedOut("it timed out"), 0))
         swept.tell(ReadFailed(swept.log.submitted[-1], ReadTimedOut("it timed out"), 0))
         for _ in range(2):
-            swept.read_on(pause / 2)
+            swept.read_on(pause / 2 - 0.2)
             assert not swept.log.submitted
         swept.read_on(0.5)
         assert swept.log.submitted
@@ -174,7 +174,7 @@ def test_a_sweep_that_is_refused_says_nothing_of_its_price_and_is_soon_tried_aga
         assert set(swept.one.reads()) == set(STREAMS), "others may be answered"
         swept.one.planner.aborted()
         for _ in range(2):
-            swept.read_on(pause / 2)
+            swept.read_on(pause / 2 - 0.2)
             assert not swept.log.submitted
         swept.read_on(0.5)
         assert swept.log.submitted
@@ -231,6 +231,28 @@ def test_nothing_is_asked_for_in_parts_that_would_be_refused_slowly_or_as_well(w
     swept.tell(ReadFailed(swept.log.submitted.pop(), error, 0))
     assert not swept.log.submitted
     assert swept.awake == len(MANY)
+    swept.later(2.5)
+    assert bool(swept.log.submitted) is (why != "slowly"), "nothing is known of single groups: they need not be read"
+
+
+def test_a_sweep_around_what_is_refused_says_nothing_of_what_a_whole_one_costs() -> None:
+    swept = Swept(MANY)
+    swept.sweeping.pump(swept.one.now)
+    swept.clock += DEAR_SECONDS + 1
+    swept.answer()
+    swept.later(2.0)
+    swept.answer_beside()
+    swept.refuse(MANY[40])
+    swept.later(2.0)
+    assert len(swept.log.submitted) == 3, "two arcs, and a look at one group beside them: the last whole one was slow"
+    swept.refuse(MANY[40])
+    swept.read_on(3.0)
+    assert [(each.first, each.last) for each in swept.log.submitted][1:] == [*RING]
+    swept.answer_beside()
+    swept.clock += DEAR_SECONDS + 1
+    swept.answer()
+    swept.later(2.0)
+    assert not swept.log.submitted, "the second in a row"
 
 
 @pytest.mark.parametrize(("budget", "every_ms"), [(40, 3_200), (500, CONFIDENCE + LATE_MS)])

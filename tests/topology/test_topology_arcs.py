@@ -40,8 +40,7 @@ def sweep(one: Single, answers: Answers, pause_ms: int = PAUSE) -> tuple[list[Ar
                 through.append(arc)
             else:
                 left += one.planner.parts(begun, arc)
-        all_of_it = len(asked) == len(through)
-        assert one.planner.swept(begun, {}, 1, None if all_of_it else through, pause_ms)
+        assert one.planner.swept(begun, {}, 1, None if len(asked) == len(begun.arcs) else through, pause_ms)
     return asked, through
 
 
@@ -153,6 +152,36 @@ def test_a_vnode_across_the_rings_end_has_two_pieces() -> None:
         one.to(10_100)
         asked, through = sweep(one, refusing(refused))
         assert asked == through == [(token_of(inner[0]), token_of(other[1]))]
+
+
+def test_a_vnode_whose_streams_lie_in_two_arcs_is_asked_for_in_both() -> None:
+    """The ring is cut where our tokens are farthest apart, which may be within a vnode."""
+    apart, near = [make_stream(token_at(place), 1) for place in (70, 125)], make_stream(token_at(25), 1)
+    theirs = make_stream(token_at(40), 1)
+    ends = {token_at(30): [near], token_at(50): [theirs], token_at(127): apart}
+    for own in (
+        (0,),
+        (1,),
+        (2,),
+        (3,),
+        (0, 1),
+        (0, 2),
+        (0, 3),
+        (1, 2),
+        (1, 3),
+        (2, 3),
+        (0, 1, 2),
+        (0, 1, 3),
+        (0, 2, 3),
+    ):
+        one = Single(vnode_set(9_000, ends), now=10_000, slots=4, own=own)
+        slots = {state.group.range_end: state.slot for state in one.plan.states()}
+        if slots[token_at(127)] in own and slots[token_at(30)] in own and slots[token_at(50)] not in own:
+            break
+    asked, through = sweep(one, refusing(theirs))
+    assert len(asked) > len(through)
+    assert all(any(first <= token_of(each) <= last for first, last in through) for each in (*apart, near))
+    assert [one.at(each) for each in (*apart, near)] == [9_960] * 3
 
 
 @pytest.mark.parametrize("seed", range(40))
