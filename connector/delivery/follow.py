@@ -28,6 +28,8 @@ FETCH_WAIT_MS = 250
 # longer may see a mark before the only remaining copy of a position that lies below it.
 AWAY_SECONDS = 30.0
 AGAIN_SECONDS = 5.0
+# Another client is of use where the topic was hidden; where only READ is missing this one would go on by itself.
+LONGEST_AGAIN_SECONDS = 60.0
 
 # What is answered of a topic without leaders, or without a topic.
 _MISSING = frozenset({KafkaError._NOENT, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
@@ -67,6 +69,8 @@ class Follower:
         self._group = group
         self._reader = self._made()
         self._refused = False
+        # When another client may be made for that, and how long the next one has then.
+        self._another_at, self._pause = 0.0, AGAIN_SECONDS
         self._awaited: dict[int, int] = {}
         self._changed: set[int] = set()
         self._records: dict[int, SlotRecords] = {}
@@ -132,7 +136,8 @@ class Follower:
         if now - before > AWAY_SECONDS:
             log.info("this worker stood still for %.0f s: following all slots anew", now - before)
             self.start_anew()
-        if self._refused and self._anew_at is None:
+        if self._refused and self._anew_at is None and now >= self._another_at:
+            self._another_at, self._pause = now + self._pause, min(LONGEST_AGAIN_SECONDS, 2 * self._pause)
             self.start_anew()
             self._anew_at = now + AGAIN_SECONDS
         if self._anew_at is not None and not self._started_anew(now):
@@ -194,6 +199,8 @@ class Follower:
                     reached.add(slot)
         if not run.messages or run.messages[-1].error() is None:
             self._errors.pop(slot, None)
+        if not self._errors:
+            self._refused, self._another_at, self._pause = False, 0.0, AGAIN_SECONDS
 
     def close(self) -> None:
         self._reader.close()

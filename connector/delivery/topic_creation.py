@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from confluent_kafka import KafkaError, KafkaException
@@ -17,7 +17,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from connector.delivery.end_offsets import end_offsets
 from connector.delivery.failures import FORBIDDEN, describe, is_transient, translated
 from connector.delivery.replicas import brokers_there, less_than_usual, may_be_of_replicas, tell_other_number, wanted
-from connector.delivery.topic_facts import CALL_SECONDS, PAUSE_SECONDS, VISIBLE_SECONDS, TopicSpec, topic_partitions
+from connector.delivery.topic_facts import (
+    CALL_SECONDS,
+    PAUSE_SECONDS,
+    VISIBLE_SECONDS,
+    TopicSpec,
+    hidden_topics,
+    topic_partitions,
+)
 from connector.errors import Problem, RetriableDeliveryError
 
 log = logging.getLogger(__name__)
@@ -145,7 +152,22 @@ def _hidden(spec: TopicSpec) -> Problem:
     )
 
 
-def not_to_be_created(spec: TopicSpec) -> Problem:
+def not_created(admin: AdminClient, specs: Sequence[TopicSpec]) -> list[Problem]:
+    """Of topics that no list has, and that are not to be created."""
+    hidden = hidden_topics(admin, [spec.name for spec in specs])
+    return [_perhaps_hidden(spec) if spec.name in hidden else _not_to_be_created(spec) for spec in specs]
+
+
+def _perhaps_hidden(spec: TopicSpec) -> Problem:
+    return Problem(
+        property=spec.property,
+        value=spec.name,
+        problem="we have no right to see the topic, if there is one, and topic.creation.enable is false",
+        suggestion="grant READ, WRITE and DESCRIBE on it, and create it by hand if it is not there",
+    )
+
+
+def _not_to_be_created(spec: TopicSpec) -> Problem:
     return Problem(
         property=spec.property,
         value=spec.name,

@@ -61,6 +61,9 @@ class TopicFacts:
 
 _RETENTION = ("retention.ms", "retention.bytes")
 
+#: What is said of a topic that there is none of, or can be none.
+_NOT_THERE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError.TOPIC_EXCEPTION})
+
 CALL_SECONDS = 15.0
 
 VISIBLE_SECONDS = 15.0
@@ -91,7 +94,7 @@ def partitions_of(admin: AdminClient, name: str) -> int | None:
         error: KafkaError = caught.args[0]
         if error.code() in FORBIDDEN:
             raise RightMissing(NO_RIGHT.format(name)) from None
-        if error.code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION):
+        if error.code() not in _NOT_THERE:
             raise translated(error, f"describing topic {name}") from None
     except TimeoutError:
         raise RetriableDeliveryError(f"describing topic {name}: no answer in time") from None
@@ -110,8 +113,12 @@ def hidden_topics(admin: AdminClient, names: Collection[str]) -> dict[str, str]:
         try:
             future.result(timeout=2 * CALL_SECONDS)
         except KafkaException as caught:
-            if caught.args[0].code() in FORBIDDEN:
+            error: KafkaError = caught.args[0]
+            if error.code() in FORBIDDEN:
                 found[name] = NO_RIGHT.format(name)
+            elif error.code() not in _NOT_THERE:
+                # Nobody has told: what stands in it must not be forgotten.
+                raise translated(error, f"describing topic {name}") from None
         except TimeoutError:
             raise RetriableDeliveryError(f"describing topic {name}: no answer in time") from None
     return found

@@ -7,7 +7,7 @@ some table's records need is never a reason not to start: it is waited for, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,7 +22,7 @@ from connector.delivery.topic_creation import (
     create_topics,
     impossible_name,
     is_possible_name,
-    not_to_be_created,
+    not_created,
     wait_for_leaders,
     wait_until_visible,
 )
@@ -60,7 +60,7 @@ def prepare_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> tuple[dict
 
     existing = topic_partitions(admin)
     missing = [spec for name, spec in wanted.items() if name not in existing]
-    without([not_to_be_created(spec) for spec in missing if not spec.create])
+    without(not_created(admin, [spec for spec in missing if not spec.create]))
     without(create_topics(admin, [spec for spec in missing if spec.create]))
     existing = wait_until_visible(admin, wanted)
     wait_for_leaders(admin, {spec.name: existing[spec.name] for spec in missing if spec.name in wanted})
@@ -84,7 +84,8 @@ def check_topics(admin: AdminClient, specs: Iterable[TopicSpec], beside: Iterabl
     there = listed(admin)
     existing = partition_counts(there)
     specs = list(specs)
-    found = [(spec, not_to_be_created(spec)) for spec in specs if spec.name not in existing and not spec.create]
+    absent = [spec for spec in specs if spec.name not in existing and not spec.create]
+    found = [*zip(absent, not_created(admin, absent), strict=True)]
     possible = {spec.name: spec for spec in specs if spec.create and is_possible_name(spec.name)}
     missing = [spec for name, spec in possible.items() if name not in existing]
     found += [(possible[str(problem.value)], problem) for problem in create_topics(admin, missing, pretend=True)]
@@ -150,9 +151,11 @@ def seen_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> dict[str, See
     return found
 
 
-def look_at_topic(admin: AdminClient, spec: TopicSpec) -> TopicFacts | str:
+def look_at_topic(
+    admin: AdminClient, spec: TopicSpec, writer: Callable[[], AdminClient] | None = None
+) -> TopicFacts | str:
     """What a topic is now, or why it takes no records, as far as its brokers say. One that is missing is created if it
-    may be."""
+    may be. ``writer`` logs in as those who write to it: brokers tell rights to whose they are."""
     name = spec.name
     try:
         topic = admin.list_topics(timeout=CALL_SECONDS).topics.get(name)
@@ -171,7 +174,7 @@ def look_at_topic(admin: AdminClient, spec: TopicSpec) -> TopicFacts | str:
     known = known_facts(admin, {name: len(topic.partitions)})
     if name not in known:
         return "the topic is not known to every broker yet"
-    if not may_write(admin, name):
+    if writer is not None and not may_write(writer(), name):
         # To find that out by a record takes a transaction of all tables back.
         return advice(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
     least = known[name].least_replicas

@@ -33,7 +33,8 @@ class WritableTopics:
                 self.check_positions()
             except DeliveryError as error:
                 return str(error)
-        found = look_at_topic(self.clients.admin(), spec_of(self.configuration, topic))
+        spec = spec_of(self.configuration, topic)
+        found = look_at_topic(self.clients.admin(), spec, self.clients.writers_admin)
         if not owners or isinstance(found, str):
             return found
         # What our own id left open is ended with its next producer, which is started before this topic is written.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,7 +11,19 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka.admin import AdminClient
 
-from connector.delivery import Follower, KafkaClients, LastingTopic, Membership, Standing, follow
+from connector.delivery import (
+    Follower,
+    KafkaClients,
+    LastingTopic,
+    Membership,
+    Standing,
+    TopicFacts,
+    check_topics,
+    clients,
+    follow,
+    look_at_topic,
+    topics,
+)
 from connector.delivery.failures import translated
 from connector.delivery.follow import AGAIN_SECONDS
 from connector.delivery.hanging_transactions import Field, end_hanging_transactions, ended_everywhere, stands_somewhere
@@ -72,6 +85,48 @@ def test_nobody_knows_how_a_transaction_ended_in_a_hidden_topic(admin: Hidden) -
     assert stands_somewhere(clients, where, 0.0, lambda: False)
     admin.code = KafkaError.UNKNOWN_TOPIC_OR_PART
     assert ended_everywhere(clients, {TOPIC}, [], 0.0)
+
+
+def test_who_does_not_answer_has_not_told_that_a_topic_was_deleted(admin: Hidden) -> None:
+    admin.code = KafkaError._TIMED_OUT
+    assert not ended_everywhere(KafkaClients({}), {TOPIC}, [], 0.0)
+    where = Field("c", "offsets", "g", lambda: [TOPIC], lambda topic, why, owners: None)
+    with pytest.raises(RetriableDeliveryError, match=f"describing topic {TOPIC}"):
+        end_hanging_transactions(KafkaClients({}), where, [], 0.0)
+
+
+def test_a_hidden_topic_that_is_not_to_be_created_is_not_called_missing(admin: Hidden) -> None:
+    spec = TopicSpec(TOPIC, create=False)
+    (problem,) = check_topics(cast(AdminClient, admin), [spec]).problems
+    assert "no right to see the topic" in problem.problem and problem.suggestion is not None
+    assert problem.suggestion.startswith("grant READ, WRITE and DESCRIBE")
+    admin.code = KafkaError.UNKNOWN_TOPIC_OR_PART
+    (problem,) = check_topics(cast(AdminClient, admin), [spec]).problems
+    assert "does not exist" in problem.problem
+
+
+def test_rights_are_asked_for_by_whose_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A producer may log in as another one than who looks at topics (`producer.override.sasl.jaas.config`)."""
+    logins: list[Any] = []
+
+    class Admin(Hidden):
+        def __init__(self, properties: dict[str, Any]) -> None:
+            super().__init__(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+            logins.append(properties["sasl.username"])
+
+    monkeypatch.setattr(clients, "AdminClient", Admin)
+    given = KafkaClients({"sasl.username": "worker"}, {"sasl.username": "writer"}, {"sasl.username": "reader"})
+    assert logins == []
+    for made in (given.admin, given.writers_admin, given.readers_admin):
+        made()
+    assert logins == ["worker", "writer", "reader"]
+    monkeypatch.setattr(topics, "may_write", lambda admin, name: admin == "writer's")
+    monkeypatch.setattr(topics, "known_facts", lambda admin, there: {TOPIC: TopicFacts(TOPIC, 1, False, 1_000_000)})
+    there = SimpleNamespace(error=None, partitions={0: SimpleNamespace(error=None, leader=1, isrs=[1], replicas=[1])})
+    asks = SimpleNamespace(list_topics=lambda timeout: SimpleNamespace(topics={TOPIC: there}))
+    look = partial(look_at_topic, cast(AdminClient, asks), TopicSpec(TOPIC))
+    assert isinstance(look(cast(Any, lambda: "writer's")), TopicFacts)
+    assert "grant DESCRIBE and WRITE" in str(look(cast(Any, lambda: "another's")))
 
 
 def test_that_positions_may_not_be_seen_is_said_as_what_it_is(admin: Hidden) -> None:
@@ -155,3 +210,29 @@ def test_who_assigns_slots_looks_often_whether_their_topic_may_be_seen(monkeypat
     monkeypatch.setattr(KafkaClients, "consumer", lambda self, group, isolation, **own: made.update(own))
     Membership(KafkaClients({}), TOPIC, "g", "w", slots=1)
     assert made["topic_metadata_refresh_interval_ms"] <= 10_000
+
+
+def test_where_only_the_right_to_read_is_missing_clients_are_made_ever_more_rarely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each asks for a login, and the present one goes on by itself."""
+    made: list[Reader] = []
+    now = 0.0
+    monkeypatch.setattr(follow, "slots_reader", lambda *_: Reader(made))
+    monkeypatch.setattr(follow, "high_watermarks", lambda *_: {0: 1})
+    follower = Follower(KafkaClients({}), "c", TOPIC, "g", 1, clock=lambda: now)
+    follower.start()
+    for _ in range(600):
+        made[-1].events = [event(KafkaError.TOPIC_AUTHORIZATION_FAILED)]
+        follower.poll()
+        now += 1.0
+    assert 5 < len(made) < 20
+    made[-1].events = [event(KafkaError._PARTITION_EOF)]
+    follower.poll()
+    assert follower.last_error is None
+    before = len(made)
+    made[-1].events = [event(KafkaError.TOPIC_AUTHORIZATION_FAILED)]
+    for _ in range(3):
+        follower.poll()
+        now += AGAIN_SECONDS
+    assert len(made) > before, "the next time at once"
