@@ -262,7 +262,7 @@ class DeltaPublisher:
         wanted.update(_keeping(there, self.retention_ms))
         # Without them Delta says of mapped names by a number alone that readers must know them. Some look for a list:
         # delta-rs shows nulls then, where it refuses, and DuckDB refuses, where it reads.
-        refused = any(there.get(name) == "true" for name in _WITHOUT_VECTORS)
+        refused = any(there.get(name, "").lower() == "true" for name in _WITHOUT_VECTORS)
         if (mapped or size >= _VECTORS_FROM) and _VECTORS not in there and not refused:
             wanted[_VECTORS] = "true"
         if wanted:

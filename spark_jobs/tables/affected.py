@@ -48,7 +48,7 @@ class Picked:
 
     def shown(self, rows: str) -> str:
         """Those of published rows."""
-        each = [same(key.type, f"a.shown_{key.place}", f"o.{quoted(key.name)}") for key in self.keys]
+        each = [same(key.type, f"a.{_shown(key)}", f"o.{quoted(key.name)}") for key in self.keys]
         if any(key.clustering for key in self.keys):
             each.append(f"NOT a.{_PARTED}")
         return f"SELECT o.* FROM ({rows}) AS o LEFT SEMI JOIN {self.relation} AS a ON {' AND '.join(each)}"
@@ -100,7 +100,7 @@ def affected(
     clustering = "".join(f", {quoted(key.identity)}" for key in keys if key.clustering)
     grouped = f"GROUPING SETS (({parts}), ({parts}{clustering}))" if clustering else parts
     told = [
-        f"any_value({present(key.type, quoted(key.value), layout.declared.get(key.name))}) AS shown_{key.place}"
+        f"any_value({present(key.type, quoted(key.value), layout.declared.get(key.name))}) AS {_shown(key)}"
         for key in keys
     ]
     told += [f"bool_or(kind = {PARTITION}) AS {_WHOLE}", f"count(*) AS {_CHANGES}"]
@@ -120,6 +120,11 @@ def _keys(landed: LandedTable, layout: Layout, segments: tuple[int, int]) -> tup
     sizes = landed.sink.sizes(landed.changelog) if layout.clustering else {}
     new = sum(size for segment, size in sizes.items() if segments[0] < segment <= segments[1])
     return layout.keys if new <= _MOST_BYTES else layout.partition
+
+
+def _shown(key: Key) -> str:
+    """The column of a key as it is shown. A later place of it has a $ in its name, as c0$v2."""
+    return quoted(f"shown_{key.place}")
 
 
 def _named(stack: ExitStack, rows: DataFrame, keys: Sequence[Key]) -> Picked:
