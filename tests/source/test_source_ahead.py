@@ -94,13 +94,15 @@ class Hot:
         self.events: deque[ReadEvent] = deque()
         known: Any = Known({TABLE: SimpleNamespace(log=LogTable("ks", "t_scylla_cdc_log"))})
         self.reading = Reading(
-            self.one.planner,
-            cast(Connection, self.table),
-            ReadingSettings(confidence_ms=CONFIDENCE, window_ms=5_000, sweeps=False, retry_base_ms=0, **settings),
-            self.events.append,
-            cast(Consumer, self.table),
-            cast(Tables, known),
-            Background(),
+            planner=self.one.planner,
+            connection=cast(Connection, self.table),
+            settings=ReadingSettings(
+                confidence_ms=CONFIDENCE, window_ms=5_000, sweeps=False, retry_base_ms=0, **settings
+            ),
+            sink=self.events.append,
+            consumer=cast(Consumer, self.table),
+            tables=cast(Tables, known),
+            background=Background(),
         )
 
     def take(self) -> None:
