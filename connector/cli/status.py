@@ -84,8 +84,8 @@ def _retrying(groups: Iterable[RetryStatus]) -> list[str]:
     found: list[str] = []
     for error, several in alike.items():
         slots = sorted({each.slot for each in several if each.slot is not None})
-        which = f"slot{'s' * (len(slots) != 1)} {', '.join(map(str, slots))}"
-        found.append(f"{which}, attempt {max(each.attempts for each in several)}: {error}")
+        which = f"slot{'s' * (len(slots) != 1)} {', '.join(map(str, slots))}, " if slots else ""
+        found.append(f"{which}attempt {max(each.attempts for each in several)}: {error}")
     return found
 
 
