@@ -24,6 +24,7 @@ from smt.transform import TYPES, Transform, build_transform
 
 #: What every step may have besides its own options.
 _OF_A_STEP: Final = ("type", "predicate", "negate", "plugin.version")
+_OF_A_PREDICATE: Final = ("type", "plugin.version")
 
 
 def build_chain(properties: Mapping[str, str]) -> Transform:
@@ -71,10 +72,10 @@ def _aliases(what: str, properties: Mapping[str, str], problems: list[OptionProb
     return list(dict.fromkeys(listed))
 
 
-def _options(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """What a step or a predicate is given, without what every one may have."""
+def _options(prefix: str, properties: Mapping[str, str], every: tuple[str, ...] = _OF_A_STEP) -> dict[str, str]:
+    """What a step or a predicate is given, without what ``every`` one may have."""
     own = {name[len(prefix) :]: text for name, text in properties.items() if name.startswith(prefix)}
-    return {name: text for name, text in own.items() if name not in _OF_A_STEP}
+    return {name: text for name, text in own.items() if name not in every}
 
 
 def _predicates(properties: Mapping[str, str], problems: list[OptionProblem]) -> dict[str, Predicate | None]:
@@ -84,7 +85,8 @@ def _predicates(properties: Mapping[str, str], problems: list[OptionProblem]) ->
         prefix = f"predicates.{alias}."
         found[alias] = None
         try:
-            found[alias] = build_predicate(properties.get(f"{prefix}type", ""), _options(prefix, properties))
+            own = _options(prefix, properties, _OF_A_PREDICATE)
+            found[alias] = build_predicate(properties.get(f"{prefix}type", ""), own)
         except SmtOptionError as error:
             problems += _named(prefix, error)
     return found

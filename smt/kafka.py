@@ -9,11 +9,13 @@
 
 In: a ``confluent_kafka.Consumer`` and how its topics are written. Out: pairs of a ``Record`` and its message.
 Offsets are the caller's: a dropped record is passed over, the next one's offset covers it. After an error of a record
-``records()`` goes on behind it; after any other (the registry is away) it begins with the same record.
+``records()`` goes on behind it; after any other (the registry is away) it reads that record again, unless the caller
+has sought elsewhere, or the partition is another consumer's by then.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 from collections.abc import Callable, Iterator
@@ -96,14 +98,11 @@ class FlatteningConsumer:
         self._apply = transform.apply
         self._key: Decode = _json(JsonTexts()) if key == "json" else key
         self._value: Decode = _json(JsonTexts()) if value == "json" else value
-        self._again: Message | None = None
 
     def records(self, *, idle_seconds: float | None = None) -> Iterator[tuple[Record, Message]]:
         """Transformed records as they come; ends after ``idle_seconds`` without one (None: never)."""
         while True:
-            message = self._again
-            if message is None:
-                message = self.consumer.poll(1.0 if idle_seconds is None else idle_seconds)
+            message = self.consumer.poll(1.0 if idle_seconds is None else idle_seconds)
             if message is None:
                 if idle_seconds is not None:
                     return
@@ -111,15 +110,22 @@ class FlatteningConsumer:
             if message.error():
                 _raise_unless_end(message.error())
                 continue
-            self._again = message
             try:
                 record = self.transform(message)
             except (DecodeError, SmtRecordError):
-                self._again = None
                 raise
-            self._again = None
+            except BaseException:
+                self._seek_back_to(message)
+                raise
             if record is not None:
                 yield record, message
+
+    def _seek_back_to(self, message: Message) -> None:
+        """Not kept here: then nobody would poll while it cannot be read, and no seek would lead past it."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        with contextlib.suppress(KafkaException):  # the partition is not ours any more: who has it now reads it
+            self.consumer.seek(TopicPartition(message.topic(), message.partition(), message.offset()))
 
     def transform(self, message: Message) -> Record | None:
         """The record of one message, None where the transform drops it."""

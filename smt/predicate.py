@@ -15,6 +15,8 @@ from smt.errors import OptionProblem, SmtOptionError, nearest
 from smt.transform import PACKAGES, TYPES
 
 _NAMES: Final = sorted({one.name for one in PREDICATES.values()})
+#: What is said of a predicate where a transform names it: taken here, a step would be for the other records.
+_OF_TRANSFORMS: Final = ("predicate", "negate")
 
 
 def build_predicate(type_name: str, options: Mapping[str, str]) -> Predicate:
@@ -22,9 +24,16 @@ def build_predicate(type_name: str, options: Mapping[str, str]) -> Predicate:
     declared = PREDICATES.get(type_name.strip())
     if declared is None:
         raise SmtOptionError([unknown_predicate(type_name.strip())])
-    parsed = parse(declared.options, options)
-    if parsed.problems:
-        raise SmtOptionError(parsed.problems)
+    parsed = parse(declared.options, {name: text for name, text in options.items() if name not in _OF_TRANSFORMS})
+    misplaced = [
+        OptionProblem(
+            name, "It is no option of a predicate", f"transforms.NAME.{name} is where it belongs", options[name]
+        )
+        for name in _OF_TRANSFORMS
+        if name in options
+    ]
+    if parsed.problems or misplaced:
+        raise SmtOptionError([*parsed.problems, *misplaced])
     return declared.build(parsed.values)
 
 
@@ -42,6 +51,8 @@ def unknown_predicate(name: str) -> OptionProblem:
     place = f"transforms.NAME.type is where it belongs; a predicate is {supported}"
     if name in TYPES:
         return OptionProblem("", f"{short} is a transform, and no predicate", place)
+    if package in PACKAGES and short in _NAMES:
+        return OptionProblem("", f"There is no predicate {name!r}", f"did you mean {PREDICATES_PACKAGE}.{short}?")
     if package in PACKAGES:
         return OptionProblem("", f"The classes of {package} are transforms, and no predicates", place)
     # Another package's class is another class, however alike its name is.

@@ -91,6 +91,8 @@ def unknown_type(name: str) -> OptionProblem:
     refused = refusal(name)
     if refused is not None:
         return OptionProblem("", f"{short.partition('$')[0]} is not supported: {refused}")
+    if package == PREDICATES_PACKAGE and short in _FULL:
+        return OptionProblem("", f"There is no transform {name!r}", f"did you mean {_FULL[short]}?")
     if name in PREDICATES or package == PREDICATES_PACKAGE:
         said = f"{short} is a predicate" if name in PREDICATES else f"The classes of {package} are predicates"
         place = "predicates.NAME.type is where it belongs, transforms.OTHER.predicate=NAME says what it is for"

@@ -272,6 +272,8 @@ _OF_CONNECT = "org.apache.kafka.connect.transforms."
         ("Filter", f"{_OF_CONNECT}InsertField$Key", "predicates.p.type", "InsertField$Key is a transform, and no pred"),
         ("Filter", "io.debezium.transforms.Filter", "predicates.p.type", "io.debezium.transforms are transforms, and"),
         ("Filter", "", "predicates.p.type", "Missing required configuration"),
+        ("Filter", f"{_OF_CONNECT}HasHeaderKey", "predicates.p.type", "There is no predicate"),
+        (f"{_OF_CONNECT}predicates.InsertHeader", None, "transforms.t.type", "There is no transform"),
     ],
 )
 def test_a_class_in_the_place_of_the_other_kind_is_called_what_it_is(
@@ -286,6 +288,18 @@ def test_a_class_in_the_place_of_the_other_kind_is_called_what_it_is(
         build_chain(chain)
     (told,) = error.value.problems
     assert told.option == option and said in told.problem
+
+
+@pytest.mark.parametrize("kind", ["TopicNameMatches", "RecordIsTombstone"])
+def test_what_is_said_of_a_predicate_where_it_is_named_is_not_taken_where_it_is_defined(kind: str) -> None:
+    """A `Filter` would drop what was to be kept."""
+    given = {"transforms": "f", "transforms.f.type": "Filter", "transforms.f.predicate": "p", "predicates": "p"}
+    given |= {"predicates.p.type": kind, "predicates.p.negate": "true"}
+    given |= {"predicates.p.pattern": "x"} if kind == "TopicNameMatches" else {}
+    found = refused(given)
+    assert (found.property, found.suggestion) == ("predicates.p.negate", "transforms.NAME.negate is where it belongs")
+    with pytest.raises(SmtOptionError, match=r"predicates\.p\.negate"):
+        build_chain(given)
 
 
 def test_other_transforms_are_refused_with_what_is_supported() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, Message, Producer
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from fastavro import parse_schema, schemaless_writer
 
@@ -87,18 +87,16 @@ def avro_envelope(op: str, before: Any, after: Any) -> bytes:
 class Read:
     """A message, as far as it is looked at."""
 
-    def __init__(self, timestamp: tuple[int, int], value: bytes) -> None:
+    def __init__(self, timestamp: tuple[int, int], value: bytes, offset: int = 41) -> None:
         self.timestamp = lambda: timestamp
         self.value = lambda: value
+        self.offset = lambda: offset
 
     def topic(self) -> str:
         return "t"
 
     def partition(self) -> int:
         return 3
-
-    def offset(self) -> int:
-        return 41
 
     def key(self) -> None:
         return None
@@ -124,10 +122,15 @@ class Polled:
     """Values that a consumer is given, one by one, and then nothing."""
 
     def __init__(self, *values: bytes) -> None:
-        self.left = [cast(Message, Read((0, -1), value)) for value in values]
+        self.all = [cast(Message, Read((0, -1), value, at)) for at, value in enumerate(values)]
+        self.next = 0
 
     def poll(self, timeout: float) -> Message | None:
-        return self.left.pop(0) if self.left else None
+        self.next += 1
+        return self.all[self.next - 1] if self.next <= len(self.all) else None
+
+    def seek(self, place: TopicPartition) -> None:
+        self.next = place.offset
 
 
 def test_a_registry_that_is_away_costs_no_record() -> None:
@@ -143,6 +146,21 @@ def test_a_registry_that_is_away_costs_no_record() -> None:
     with pytest.raises(OSError, match="registry is away"):
         next(flat.records())
     assert [record.value for record, _ in flat.records(idle_seconds=0)] == [{"v": 1}, {"v": 2}]
+
+
+def test_what_no_registry_knows_can_be_sought_past() -> None:
+    """Nor is it kept by whoever does not poll meanwhile, and is no member of its group then."""
+
+    def schema_text(number: int) -> str:
+        raise OSError("404")
+
+    consumer = cast(Consumer, Polled(b"\0\0\0\0\7\x02", b"\0\0\0\0\7\x04"))
+    flat = FlatteningConsumer(consumer, build_transform("ScyllaFlattenColumns"), value=AvroDecoder(schema_text))
+    for _ in range(2):
+        with pytest.raises(OSError, match="404"):
+            next(flat.records())
+    consumer.seek(TopicPartition("t", 3, 2))
+    assert list(flat.records(idle_seconds=0)) == []
 
 
 def test_a_bad_record_can_be_passed_over() -> None:
