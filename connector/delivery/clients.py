@@ -141,10 +141,6 @@ class KafkaClients:
         """With the login of those who write, which may be another one (`producer.override.sasl.…`): of their rights."""
         return self._admin(self.producer_properties)
 
-    def readers_admin(self) -> AdminClient:
-        """As `writers_admin`, with the login of those who read and are in the group."""
-        return self._admin(self.consumer_properties)
-
     def _admin(self, properties: Properties) -> AdminClient:
         admin = AdminClient(self._merged(properties, {}))
         self._admins.add(admin)

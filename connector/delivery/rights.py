@@ -22,7 +22,7 @@ ANSWER_SECONDS = 5.0
 
 def group_refusal(clients: KafkaClients, group: str) -> str | None:
     """Why we may not be a member of it. Who does not answer refuses nothing."""
-    admin = clients.readers_admin()
+    admin = clients.admin()
     try:
         asked = admin.describe_consumer_groups(
             [group], include_authorized_operations=True, request_timeout=COORDINATOR_SECONDS

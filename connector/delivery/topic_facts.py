@@ -104,10 +104,12 @@ def partitions_of(admin: AdminClient, name: str) -> int | None:
 def hidden_topics(admin: AdminClient, names: Collection[str]) -> dict[str, str]:
     """Topics that may be there, and that we have no right to see: lists of topics leave them out as they do what was
     deleted. With words for whoever waits for one. ``names``: of what such a list lacks."""
-    if not names:
+    # The client refuses the empty name, which a transform can make, with a ValueError.
+    asking = sorted({*names} - {""})
+    if not asking:
         return {}
     # The futures are kept in one dict until all have answered: dropping one makes its result() wait for ever.
-    asked = admin.describe_topics(TopicCollection(sorted(set(names))), request_timeout=CALL_SECONDS)
+    asked = admin.describe_topics(TopicCollection(asking), request_timeout=CALL_SECONDS)
     found = {}
     for name, future in asked.items():
         try:

@@ -103,11 +103,6 @@ class Pipeline:
         """Those that records go to, as far as they are known."""
         return tuple(self.facts)
 
-    @property
-    def all_topics(self) -> tuple[str, ...]:
-        """Also those that were not there, or that we had no right to see: somebody may have left something in them."""
-        return (*self.facts, *self.suspended_topics)
-
     def encode(self, batches: Sequence[Batch], room: int) -> Encoded:
         """All records of the first batches, at least of one, until ``room`` bytes are filled.
 

@@ -98,8 +98,10 @@ class TopicTroubles:
         known = self._troubles.get(topic)
         # What all tables need is tried with each transaction.
         again = known is not None and known.why == why and now - known.failed_at < REFUSED_PAUSE
-        if known is None or now - known.failed_at > FORGIVEN_SECONDS:
-            # The first time it is looked at once: whatever it was may be over.
+        works = topic not in self._pipeline.suspended_topics
+        if known is None or (works and now - known.failed_at > FORGIVEN_SECONDS):
+            # The first time it is looked at once: whatever it was may be over. While it waits, it is known whose
+            # transactions may be open in it.
             known = self._troubles[topic] = _Trouble(now)
             if refused:
                 known.due, known.pause = now + REFUSED_PAUSE, 2 * REFUSED_PAUSE
@@ -149,6 +151,9 @@ class TopicTroubles:
             return
         if not isinstance(found, TopicFacts):
             self._wait_on(topic, str(found or error))
+            return
+        if trouble.unseen and trouble.due is not None:
+            # Others were named meanwhile, of whom nobody has looked yet.
             return
         if trouble.refused is not None and found.max_message_bytes == trouble.refused:
             # It says that it takes what it has refused: asking again would be refused again.

@@ -115,11 +115,10 @@ def test_rights_are_asked_for_by_whose_they_are(monkeypatch: pytest.MonkeyPatch)
             logins.append(properties["sasl.username"])
 
     monkeypatch.setattr(clients, "AdminClient", Admin)
-    given = KafkaClients({"sasl.username": "worker"}, {"sasl.username": "writer"}, {"sasl.username": "reader"})
-    assert logins == []
-    for made in (given.admin, given.writers_admin, given.readers_admin):
+    given = KafkaClients({"sasl.username": "worker"}, {"sasl.username": "writer"})
+    for made in (given.admin, given.writers_admin):
         made()
-    assert logins == ["worker", "writer", "reader"]
+    assert logins == ["worker", "writer"]
     monkeypatch.setattr(topics, "may_write", lambda admin, name: admin == "writer's")
     monkeypatch.setattr(topics, "known_facts", lambda admin, there: {TOPIC: TopicFacts(TOPIC, 1, False, 1_000_000)})
     there = SimpleNamespace(error=None, partitions={0: SimpleNamespace(error=None, leader=1, isrs=[1], replicas=[1])})

@@ -97,14 +97,6 @@ def test_a_letter_that_cannot_be_sent_waits_behind_what_can() -> None:
     assert not found.dead_letters["ks.t"]
 
 
-def test_what_others_left_is_looked_for_in_topics_that_are_not_seen_as_well() -> None:
-    """As where the right to one was missing at the start: it is written to once that was granted."""
-    found = pipeline()
-    found.suspend_topic("hidden", "no right to see it")
-    assert "hidden" not in found.topics
-    assert {*found.all_topics} == {*found.topics, "hidden"}
-
-
 def test_a_record_that_its_topic_does_not_take_is_poison() -> None:
     found = pipeline(max_bytes=2_000)
     assert found.encode(batches("a", "b" * 3_000), PLENTY).ends == [1]

@@ -89,6 +89,41 @@ def test_a_topic_that_all_tables_need_is_looked_at_however_often_it_fails(monkey
     assert now[0] <= 1_012.0
 
 
+def test_whose_transactions_may_be_open_is_known_for_as_long_as_a_topic_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A right that was missing for a quarter of an hour had the one forgotten who was named first."""
+    now, right = [1_000.0], False
+    monkeypatch.setattr(topic_troubles, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    chores, unseen, asked = Held(), Unseen(), list[frozenset[str]]()
+
+    def look(topic: str, owners: frozenset[str]) -> TopicFacts | str:
+        asked.append(owners)
+        return TopicFacts(topic, 1, False, PLENTY) if right else "no right to see it"
+
+    troubles = TopicTroubles(pipeline(), look, unseen, cast(Chores, chores))
+    unseen("t0", "no right to see it", {"dead"})
+    for second in range(1_200):
+        now[0] += 1.0
+        right = second > 1_000
+        if second == 900:
+            unseen("t0", "no right to see it", {"own"})
+        troubles.tick()
+        if right and chores.begun:
+            # Named while it is looked at: that look is not the last.
+            unseen("t0", "its leader is away", {"another"})
+            troubles.take_unseen()
+            break
+        while chores.begun:
+            chores.end()
+    chores.end()
+    assert not troubles.take_ready()
+    while not chores.begun:
+        now[0] += 1.0
+        troubles.tick()
+    chores.end()
+    assert [facts.name for facts in troubles.take_ready()] == ["t0"]
+    assert asked[-2:] == [{"dead", "own"}, {"dead", "own", "another"}]
+
+
 def test_a_topic_whose_limit_was_lowered_and_raised_again_takes_records_as_before() -> None:
     """That it was lowered was found out by a refusal. When it had its former limit again, that passed for what it had
     refused, and was waited for to be raised until somebody restarted the worker."""
