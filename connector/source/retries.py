@@ -62,7 +62,8 @@ class Retries:
         self._background = background
         background.expect(READING)
         self._told: Counter[TableName] = Counter()
-        self._is_back = False
+        # Of what kinds of trouble one is over.
+        self._over = set[type[CdcError]]()
         self._back_due = float("-inf")
         self.groups: dict[GroupState, Retrying] = {}
         self.total = 0
@@ -88,10 +89,10 @@ class Retries:
 
     def back(self, now: float) -> frozenset[GroupState]:
         """Groups that need not wait any longer, as one was answered again whose nodes were away as theirs are."""
-        if not self._is_back or now < self._back_due:
+        if not self._over or now < self._back_due:
             return frozenset()
-        self._is_back, self._back_due = False, now + BACK_SECONDS
-        waiting = {group: retrying for group, retrying in self.groups.items() if _is_away(retrying.error)}
+        kinds, self._over, self._back_due = self._over, set(), now + BACK_SECONDS
+        waiting = {group: retrying for group, retrying in self.groups.items() if type(retrying.error) in kinds}
         for retrying in waiting.values():
             retrying.not_before = min(now, retrying.not_before)
         return frozenset(waiting)
@@ -108,7 +109,8 @@ class Retries:
         known = self.groups.pop(group, None)
         if known is None:
             return
-        self._is_back |= worked and _is_away(known.error)
+        if worked and _is_away(known.error):
+            self._over.add(type(known.error))
         if not known.told:
             return
         self._told[known.table] -= 1

@@ -60,6 +60,7 @@ class KeptTopics:
         self._monotonic, self._read = monotonic, read
         self._due = self._all_due = monotonic() + LOOK_SECONDS
         self._look: Future[Mapping[str, SeenTopic]] | None = None
+        self._of_all = False
         self._misfits: Mapping[str, str] = {}
         self._warnings: dict[str, tuple[str, ...]] = {}
 
@@ -74,6 +75,8 @@ class KeptTopics:
                 told = dict.fromkeys(self._misfits.keys() - misfits.keys()) | {**misfits}
                 self._misfits = misfits
                 self._warn(found)
+                if self._of_all:
+                    self._all_due = self._monotonic() + ALL_SECONDS
             except CdcError as error:
                 log.debug("whether topics are kept as they must be is not known: %s", error)
             except Exception:
@@ -81,9 +84,7 @@ class KeptTopics:
                 log.exception("whether topics are kept as they must be is not known")
         if self._look is None and configurations and self._monotonic() >= self._due:
             self._due = self._monotonic() + LOOK_SECONDS
-            all_topics = self._monotonic() >= self._all_due
-            if all_topics:
-                self._all_due = self._monotonic() + ALL_SECONDS
+            self._of_all = all_topics = self._monotonic() >= self._all_due
             self._look = aside(lambda: self._read(configurations, all_topics), "kept topics")
         return told
 

@@ -169,6 +169,7 @@ def test_what_waits_for_a_topic_goes_on_with_it_and_what_cannot_be_read_does_not
 def test_the_first_answer_tells_all_groups_whose_nodes_were_away_that_one_is_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("connector.source.retries.BACK_SECONDS", 600.0)
     found = Reader(monkeypatch, retry_ms=30_000)
     monkeypatch.setattr(type(found.reading.sweeping), "pump", lambda *_: None)
     found.pump()

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from connector.changes import CdcOptions, Column, TableDescription
-from connector.delivery import GroupMember, clients, topic_reader
+from connector.delivery import GroupMember, topic_reader
 from connector.errors import AccessDenied, Problem, ReplicasAway, RetriableDeliveryError
 from connector.source import Connection, ConnectionSettings, DescribedTable
 from connector.source.failures import translated
@@ -344,7 +344,6 @@ def test_what_ails_this_process_is_no_problem_of_its_files(monkeypatch: pytest.M
 @pytest.mark.parametrize("away", ["no leader", "no answer"])
 def test_a_topic_that_tells_nothing_keeps_no_run_from_starting(away: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether positions were lost is looked for in the topics of records, and may stay unknown."""
-    monkeypatch.setattr(clients, "CALL_SECONDS", 0.5)
     with mock_kafka(brokers=2) as kafka:
         configuration = loaded(worker={"bootstrap.servers": kafka.bootstrap_servers})
         table = configuration.connector.reading.tables[0]

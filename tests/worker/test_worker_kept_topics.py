@@ -96,10 +96,12 @@ def test_only_what_becomes_of_topics_of_records_while_they_are_written_to_is_sai
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """What was so at the start was said there. Topics of records may be thousands: they are not read each minute."""
-    now, looks = 0.0, list[bool]()
+    now, looks, away = 0.0, list[bool](), [RetriableDeliveryError("away")]
     seen = {"shop.a": SeenTopic(warnings=("a is compacted",)), "shop.b": SeenTopic()}
 
     def read(_: object, all_topics: bool) -> dict[str, SeenTopic]:
+        if all_topics and away:
+            raise away.pop()
         looks.append(all_topics)
         return {**seen} if all_topics else {}
 
