@@ -96,9 +96,7 @@ def _what_stands_against(admin: AdminClient, spec: TopicSpec, error: KafkaError,
         return impossible_name(spec)
     if pretend and error.code() not in _STANDS_AGAINST_IT:
         return None  # it may be the question that a broker does not know
-    return Problem(
-        property=spec.property,
-        value=spec.name,
+    return spec.wrong(
         problem=f"topic cannot be created: {describe(error)}",
         suggestion=_SUGGESTIONS.get(error.code(), "create it by hand, or grant the right to create topics"),
     )
@@ -144,9 +142,7 @@ def _is_hidden(admin: AdminClient, name: str) -> bool:
 
 
 def _hidden(spec: TopicSpec) -> Problem:
-    return Problem(
-        property=spec.property,
-        value=spec.name,
+    return spec.wrong(
         problem="the topic exists, but we have no right to use it",
         suggestion="grant DESCRIBE and WRITE on it",
     )
@@ -159,18 +155,14 @@ def not_created(admin: AdminClient, specs: Sequence[TopicSpec]) -> list[Problem]
 
 
 def _perhaps_hidden(spec: TopicSpec) -> Problem:
-    return Problem(
-        property=spec.property,
-        value=spec.name,
+    return spec.wrong(
         problem="we have no right to see the topic, if there is one, and topic.creation.enable is false",
         suggestion="grant READ, WRITE and DESCRIBE on it, and create it by hand if it is not there",
     )
 
 
 def _not_to_be_created(spec: TopicSpec) -> Problem:
-    return Problem(
-        property=spec.property,
-        value=spec.name,
+    return spec.wrong(
         problem="the topic does not exist, and topic.creation.enable is false",
         suggestion="create it by hand, or set topic.creation.enable=true in the worker's file",
     )
@@ -181,9 +173,7 @@ def is_possible_name(name: str) -> bool:
 
 
 def impossible_name(spec: TopicSpec) -> Problem:
-    return Problem(
-        property=spec.property,
-        value=spec.name,
+    return spec.wrong(
         problem="Kafka takes no such name: ASCII letters, digits, '.', '_' and '-' it may have, 249 of them at most",
         suggestion="change the transform or the property that makes it",
     )

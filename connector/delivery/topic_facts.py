@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AclOperation, AdminClient, ClusterMetadata, ConfigResource, ResourceType
+from confluent_kafka.admin import (
+    AclOperation,
+    AdminClient,
+    ClusterMetadata,
+    ConfigResource,
+    ResourceType,
+    TopicDescription,
+)
 
 from connector.delivery.failures import FORBIDDEN, translated
 from connector.delivery.listing import listed
@@ -43,6 +51,10 @@ class TopicSpec:
     essential: bool = True
     #: Of its records each one counts, not only the last one of a key.
     keeps_all: bool = False
+
+    def wrong(self, problem: str, suggestion: str | None = None) -> Problem:
+        """What is wrong with it, at the property that names it."""
+        return Problem(property=self.property, value=self.name, problem=problem, suggestion=suggestion)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +98,16 @@ def partitions_of(admin: AdminClient, name: str) -> int | None:
     there = topic_partitions(admin).get(name)
     if there is not None:
         return there
+    # Not by its metadata: brokers create a topic that somebody asks for so (`auto.create.topics.enable`).
+    asked = admin.describe_topics(TopicCollection([name]), request_timeout=CALL_SECONDS)
+    described = _described(name, asked[name], CALL_SECONDS)
+    return None if described is None else len(described.partitions)
+
+
+def _described(name: str, asked: Future[TopicDescription], seconds: float) -> TopicDescription | None:
+    """None: there is no such topic. Who has not answered has not told that."""
     try:
-        # Not by its metadata: brokers create a topic that somebody asks for so (`auto.create.topics.enable`).
-        described = admin.describe_topics(TopicCollection([name]), request_timeout=CALL_SECONDS)
-        return len(described[name].result(CALL_SECONDS).partitions)
+        return asked.result(seconds)
     except KafkaException as caught:
         error: KafkaError = caught.args[0]
         if error.code() in FORBIDDEN:
@@ -113,16 +131,9 @@ def hidden_topics(admin: AdminClient, names: Collection[str]) -> dict[str, str]:
     found = {}
     for name, future in asked.items():
         try:
-            future.result(timeout=2 * CALL_SECONDS)
-        except KafkaException as caught:
-            error: KafkaError = caught.args[0]
-            if error.code() in FORBIDDEN:
-                found[name] = NO_RIGHT.format(name)
-            elif error.code() not in _NOT_THERE:
-                # Nobody has told: what stands in it must not be forgotten.
-                raise translated(error, f"describing topic {name}") from None
-        except TimeoutError:
-            raise RetriableDeliveryError(f"describing topic {name}: no answer in time") from None
+            _described(name, future, 2 * CALL_SECONDS)
+        except RightMissing as error:
+            found[name] = str(error)
     return found
 
 
@@ -195,18 +206,14 @@ def mismatches(spec: TopicSpec, facts: TopicFacts) -> list[Problem]:
     problems = []
     if spec.compacted is True and facts.compacted is False:
         problems.append(
-            Problem(
-                property=spec.property,
-                value=spec.name,
+            spec.wrong(
                 problem="the topic exists but is not compacted",
                 suggestion="set cleanup.policy=compact on it",
             )
         )
     if spec.compacted is True and facts.compacted and facts.deletes:
         problems.append(
-            Problem(
-                property=spec.property,
-                value=spec.name,
+            spec.wrong(
                 problem="the topic is compacted, and its records are deleted all the same, after some time or where "
                 "they are many: what it is to keep would be lost",
                 suggestion="set cleanup.policy=compact on it: kafka-configs.sh --alter --entity-type topics "
@@ -215,9 +222,7 @@ def mismatches(spec: TopicSpec, facts: TopicFacts) -> list[Problem]:
         )
     if facts.partitions < spec.least_partitions:
         problems.append(
-            Problem(
-                property=spec.property,
-                value=spec.name,
+            spec.wrong(
                 problem=f"the topic has {facts.partitions} partitions, {spec.least_partitions} are needed",
                 suggestion="choose another topic or add partitions",
             )

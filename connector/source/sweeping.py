@@ -284,9 +284,8 @@ class Sweeping:
         sweep, table = active.sweep, active.sweep.table
         plan = self._planner.tables[table]
         left_out = len(plan.refused)
-        self._refused[table] += 1
         # From now on, and not from when it began.
-        pause = doubled(REFUSED_SECONDS, self._refused[table], LONGEST_REFUSED) + self._clock() - active.began
+        pause = self._refused_again(table) + self._clock() - active.began
         self._planner.swept(sweep, active.found, narrowest, active.through, round(pause * 1000))
         self.swept += bool(active.through)
         if len(plan.refused) > left_out:
@@ -295,11 +294,13 @@ class Sweeping:
 
     def _given_up(self, sweep: Sweep, error: SourceError) -> None:
         """It says nothing of single groups: not all of them have to be read before they are swept again."""
-        table = sweep.table
         self._planner.unswept(sweep)
+        self._rest(sweep.table, f"its log could not be swept: {error}", self._refused_again(sweep.table))
+
+    def _refused_again(self, table: TableName) -> float:
+        """How long it is not tried, in seconds."""
         self._refused[table] += 1
-        pause = doubled(REFUSED_SECONDS, self._refused[table], LONGEST_REFUSED)
-        self._rest(table, f"its log could not be swept: {error}", pause)
+        return doubled(REFUSED_SECONDS, self._refused[table], LONGEST_REFUSED)
 
     def _dearer(self, table: TableName, why: str) -> None:
         self._slow.discard(table)
