@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from connector.errors import AccessDenied, CdcError, FatalSourceError, ReplicasAway, TableMissing
@@ -82,20 +82,20 @@ class Retries:
 
     def go_on(self, now: float) -> frozenset[GroupState]:
         """Groups that only pause, and need not any more; if they have to again, for longer."""
-        pausing = {group: retrying for group, retrying in self.groups.items() if not retrying.told}
-        for retrying in pausing.values():
-            retrying.not_before = min(now, retrying.not_before)
-        return frozenset(pausing)
+        return self._at_once(now, lambda retrying: not retrying.told)
 
     def back(self, now: float) -> frozenset[GroupState]:
         """Groups that need not wait any longer, as one was answered again whose nodes were away as theirs are."""
         if not self._over or now < self._back_due:
             return frozenset()
         kinds, self._over, self._back_due = self._over, set(), now + BACK_SECONDS
-        waiting = {group: retrying for group, retrying in self.groups.items() if type(retrying.error) in kinds}
-        for retrying in waiting.values():
+        return self._at_once(now, lambda retrying: type(retrying.error) in kinds)
+
+    def _at_once(self, now: float, which: Callable[[Retrying], bool]) -> frozenset[GroupState]:
+        chosen = {group: retrying for group, retrying in self.groups.items() if which(retrying)}
+        for retrying in chosen.values():
             retrying.not_before = min(now, retrying.not_before)
-        return frozenset(waiting)
+        return frozenset(chosen)
 
     def tell(self, retrying: Retrying) -> None:
         """It is read again and again in vain."""
