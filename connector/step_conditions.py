@@ -1,16 +1,19 @@
 """For which records a step of a chain of transforms is, as its ``predicate`` and ``negate`` say.
 
 In: both as they were given, None where they were not; which predicates there are. Out: a `StepCondition`, with what is
-wrong. The connector refuses what readers of its topics refuse, in the same words; hints are of who tells them.
+wrong; which of the two a misspelt name was to be. The connector refuses what readers of its topics refuse, in the same
+words; hints are of who tells them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import difflib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 Option = Literal["predicate", "negate"]
+_OPTIONS: Final[tuple[Option, ...]] = ("predicate", "negate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +50,18 @@ def step_condition(predicate: str | None, negate: str | None, known: Collection[
     elif turned == "true" and predicate is None:
         wrong.append(Wrong("negate", "There is no predicate to be negated", turned, "predicate"))
     return StepCondition(named, turned == "true", tuple(wrong))
+
+
+def conditions_in(options: Mapping[str, str]) -> dict[str, Option]:
+    """The options of a condition, by the names that they were given, which may be misspelt: no option of a transform or
+    a predicate resembles them, and a step without its condition would be for all records.
+
+    >>> conditions_in({"predicat": "p", "negate": "true", "regex": "x"})
+    {'predicat': 'predicate', 'negate': 'negate'}
+    """
+    return {
+        name: option
+        for name in options
+        for option in _OPTIONS
+        if difflib.get_close_matches(name.lower(), [option], cutoff=0.8)
+    }

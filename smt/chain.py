@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from connector.step_conditions import step_condition
+from connector.step_conditions import conditions_in, step_condition
 from connector.step_defaults import of_the_connector
 from smt.connect.options import MISSING
 from smt.connect.predicates import Predicate, chosen
@@ -109,6 +109,9 @@ def _step(
         for each in asked.wrong
     ]
     options = _options(prefix, properties)
+    for name, meant in conditions_in(options).items():
+        hint = f"did you mean {prefix}{meant}?"
+        problems.append(OptionProblem(prefix + name, "Unknown option", hint, options.pop(name)))
     strict = properties.get("scylla.compatibility", "").strip() == "strict"
     options = of_the_connector(TYPES.get(type_name), options, properties.get("cdc.output.format"), strict) | options
     try:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from connector.step_conditions import conditions_in
 from smt.connect.options import MISSING, parse
 from smt.connect.predicates import PREDICATES, PREDICATES_PACKAGE, Predicate
 from smt.errors import OptionProblem, SmtOptionError, nearest
 from smt.transform import PACKAGES, TYPES
 
 _NAMES: Final = sorted({one.name for one in PREDICATES.values()})
-#: What is said of a predicate where a transform names it: taken here, a step would be for the other records.
-_OF_TRANSFORMS: Final = ("predicate", "negate")
 
 
 def build_predicate(type_name: str, options: Mapping[str, str]) -> Predicate:
@@ -24,13 +23,14 @@ def build_predicate(type_name: str, options: Mapping[str, str]) -> Predicate:
     declared = PREDICATES.get(type_name.strip())
     if declared is None:
         raise SmtOptionError([unknown_predicate(type_name.strip())])
-    parsed = parse(declared.options, {name: text for name, text in options.items() if name not in _OF_TRANSFORMS})
+    # Taken for nothing, they would leave a step to the other records.
+    conditions = conditions_in(options)
+    parsed = parse(declared.options, {name: text for name, text in options.items() if name not in conditions})
     misplaced = [
         OptionProblem(
-            name, "It is no option of a predicate", f"transforms.NAME.{name} is where it belongs", options[name]
+            name, "It is no option of a predicate", f"transforms.NAME.{meant} is where it belongs", options[name]
         )
-        for name in _OF_TRANSFORMS
-        if name in options
+        for name, meant in conditions.items()
     ]
     if parsed.problems or misplaced:
         raise SmtOptionError([*parsed.problems, *misplaced])

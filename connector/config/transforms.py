@@ -6,13 +6,12 @@ checked by the room that owns them, through the ``TransformCheck`` that the call
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from connector.config.properties import Invalid, OutputFormat, java_pattern
+from connector.config.properties import OutputFormat
 from connector.errors import Problem
-from connector.step_conditions import step_condition
+from connector.step_conditions import conditions_in, step_condition
 from connector.step_defaults import DEBEZIUM_EXTRACT, EXTRACT, FLATTEN, SAFE_EXTRACT, of_the_connector
 from connector.suggestions import did_you_mean, nearest
 
@@ -51,8 +50,6 @@ TRANSFORMS: dict[str, str] = {
 PREDICATES: dict[str, str] = {
     _APACHE + "predicates." + name: name for name in ("TopicNameMatches", "HasHeaderKey", "RecordIsTombstone")
 } | {name: name for name in ("TopicNameMatches", "HasHeaderKey", "RecordIsTombstone")}
-_ROUTER_OPTIONS = ("regex", "replacement")
-_COMMON_OPTIONS = ("type", "predicate", "negate", "plugin.version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +110,7 @@ def read_transforms(
             continue
         spec = replace(spec, options=of_the_connector(spec.type, spec.options, output_format) | dict(spec.options))
         specs.append(spec)
-        if check and spec.type != REGEX_ROUTER:
+        if check:
             problems += _named(f"transforms.{alias}.", check(spec, schemaless), raw)
         if spec.type == _FILTER and f"transforms.{alias}.predicate" not in raw:
             text = "has no predicate, so it drops every record, as in Kafka Connect"
@@ -164,16 +161,13 @@ def _read_transform(
             hint = f"add {each.value} to predicates" if each.value else "leave it out, or name one of predicates"
             hint = did_you_mean(each.value, predicate_aliases) or hint
         problems.append(Problem(f"transforms.{alias}.{each.option}", each.problem, each.value, hint))
+    for name, meant in conditions_in(options).items():
+        hint = f"did you mean transforms.{alias}.{meant}?"
+        problems.append(Problem(f"transforms.{alias}.{name}", "Unknown option", options.pop(name), hint))
     kind = TRANSFORMS.get(text)
     if kind is None:
         problems += _no_class(f"transforms.{alias}.", TransformSpec(alias, text), raw, check, TRANSFORMS)
         return None
-    if kind == REGEX_ROUTER:
-        problems += _check_names(f"transforms.{alias}.", options, _ROUTER_OPTIONS, _ROUTER_OPTIONS)
-        wrong = _check_regex(f"transforms.{alias}.regex", options.get("regex"))
-        problems += wrong
-        if not wrong and "regex" in options and "replacement" in options:
-            problems += _check_replacement(f"transforms.{alias}.replacement", options["replacement"], options["regex"])
     return TransformSpec(alias, kind, options, predicates.get(condition.predicate), condition.negate)
 
 
@@ -213,46 +207,3 @@ def _unknown_class(name: str, text: str, what: str, known: Mapping[str, str]) ->
     hint = did_you_mean(short.removesuffix("$Value").removesuffix("$Key"), known, 0.8) if near else None
     supported = f"{hint} supported: {supported}" if hint else f"supported: {supported}"
     return Problem(name, f"This {what} is not supported", text, supported)
-
-
-def _check_names(
-    prefix: str, options: Mapping[str, str], allowed: Sequence[str], required: Sequence[str]
-) -> list[Problem | TransformNote]:
-    found: list[Problem | TransformNote] = []
-    for option, text in options.items():
-        if option not in allowed:
-            hint = did_you_mean(option, (*allowed, *_COMMON_OPTIONS), before=prefix)
-            if hint or not allowed:
-                found.append(Problem(prefix + option, "Unknown option", text, hint or "known: none"))
-            else:
-                found.append(TransformNote(prefix + option, f"has no effect: it knows {', '.join(allowed)}"))
-    found += [
-        Problem(prefix + option, "Missing required configuration which has no default value")
-        for option in required
-        if option not in options
-    ]
-    return found
-
-
-def _check_replacement(name: str, text: str, regex: str) -> list[Problem]:
-    """What Java would find out with the first record that is routed."""
-    groups = java_pattern(regex)
-    plain = re.sub(r"\\.", "", text, flags=re.DOTALL)
-    if "\\" in plain:
-        return [Problem(name, "A backslash at the end stands for nothing", text)]
-    for named, number, other in re.findall(r"\$(?:\{([A-Za-z][A-Za-z0-9]*)\}|([0-9])|(.?))", plain, re.DOTALL):
-        if not named and not number:
-            return [Problem(name, f"${other} names no group", text, r"\$ for a dollar")]
-        if (named and named not in groups.groupindex) or (number and int(number) > groups.groups):
-            return [Problem(name, f"The expression has no group {named or number}", text, f"{groups.groups} groups")]
-    return []
-
-
-def _check_regex(name: str, text: str | None) -> list[Problem]:
-    if text is None:
-        return []
-    try:
-        java_pattern(text)
-    except Invalid as invalid:
-        return [Problem(name, invalid.problem, text)]
-    return []

@@ -9,8 +9,9 @@ import pytest
 from connector.config import Configuration, load
 from connector.errors import ConfigurationError, Problem
 from connector.formats import check_transform
-from smt import SmtOptionError, build_chain
-from tests.config.files import CONNECTOR, WORKER, loaded, problem, problems, validate
+from connector.step_conditions import conditions_in
+from smt import PREDICATES, TYPES, SmtOptionError, build_chain, transform_options
+from tests.config.files import CONNECTOR, WORKER, loaded, problem, validate
 
 LONG = "k" * 60
 
@@ -207,7 +208,9 @@ def test_transforms() -> None:
         "predicates.data.type": "TopicNameMatch",
         "transforms.flat.negate": "maybe",
     }
-    assert {one.property for one in problems(wrong)} == {
+    with pytest.raises(ConfigurationError) as error:
+        checked(wrong)
+    assert {one.property for one in error.value.problems} == {
         "transforms.flat.predicate",
         "transforms.flat.negate",
         "transforms.rout.regex",
@@ -290,16 +293,40 @@ def test_a_class_in_the_place_of_the_other_kind_is_called_what_it_is(
     assert told.option == option and said in told.problem
 
 
+@pytest.mark.parametrize("option", ["negate", "negated"])
 @pytest.mark.parametrize("kind", ["TopicNameMatches", "RecordIsTombstone"])
-def test_what_is_said_of_a_predicate_where_it_is_named_is_not_taken_where_it_is_defined(kind: str) -> None:
+def test_what_is_said_of_a_predicate_where_it_is_named_is_not_taken_where_it_is_defined(kind: str, option: str) -> None:
     """A `Filter` would drop what was to be kept."""
     given = {"transforms": "f", "transforms.f.type": "Filter", "transforms.f.predicate": "p", "predicates": "p"}
-    given |= {"predicates.p.type": kind, "predicates.p.negate": "true"}
+    given |= {"predicates.p.type": kind, f"predicates.p.{option}": "true"}
     given |= {"predicates.p.pattern": "x"} if kind == "TopicNameMatches" else {}
     found = refused(given)
-    assert (found.property, found.suggestion) == ("predicates.p.negate", "transforms.NAME.negate is where it belongs")
-    with pytest.raises(SmtOptionError, match=r"predicates\.p\.negate"):
+    assert found.property == f"predicates.p.{option}"
+    assert found.suggestion == "transforms.NAME.negate is where it belongs"
+    with pytest.raises(SmtOptionError, match=rf"predicates\.p\.{option}"):
         build_chain(given)
+
+
+@pytest.mark.parametrize("name", ["predicat", "predicates", "Predicate", "negat", "negated"])
+@pytest.mark.parametrize(
+    "kind", ["Filter", "RegexRouter", "ReplaceField$Value", "ExtractNewRecordState", "ScyllaFlattenColumns"]
+)
+def test_a_misspelt_condition_of_a_step_is_not_passed_over(kind: str, name: str) -> None:
+    """The step would be for all records."""
+    options = {"RegexRouter": {"regex": "(.*)", "replacement": "$1"}}
+    given = {"transforms": "t", "transforms.t.type": kind, f"transforms.t.{name}": "p"}
+    given |= {f"transforms.t.{option}": text for option, text in options.get(kind, {}).items()}
+    found = refused(given)
+    meant = "predicate" if name.lower().startswith("pred") else "negate"
+    assert (found.property, found.suggestion) == (f"transforms.t.{name}", f"did you mean transforms.t.{meant}?")
+    with pytest.raises(SmtOptionError) as error:
+        build_chain(given)
+    assert [each.suggestion for each in error.value.problems] == [found.suggestion]
+
+
+def test_no_option_of_a_transform_resembles_a_condition() -> None:
+    assert not [kind for kind in TYPES if conditions_in({each.name: "" for each in transform_options(kind)})]
+    assert not [kind for kind in PREDICATES if conditions_in({each.name: "" for each in PREDICATES[kind].options})]
 
 
 def test_other_transforms_are_refused_with_what_is_supported() -> None:
