@@ -132,6 +132,7 @@ def snapshot_text(shot: SnapshotStatus) -> str:
     elif shot.paused:
         state += ", paused"
     waits = f"; {shot.undecided} partitions change all the time and are read again" if shot.undecided else ""
+    waits += f"; rows of {shot.refused} ranges are refused: it does not end without them" if shot.refused else ""
     goes = "" if shot.ended else pace_text(shot.rows_per_second, shot.seconds_left)
     return f"{shot.kind}, {state}, {shot.rows} rows by the workers that run now{goes}{waits}"
 

@@ -33,11 +33,13 @@ class Standing:
     rows: int
     tables: int
     undecided: int
+    refused: int = 0
     rows_per_second: float = 0.0
     seconds_left: int | None = None
 
     def text(self) -> str:
         waits = f", {self.undecided} partitions read again" if self.undecided else ""
+        waits += f", rows of {self.refused} ranges are refused" if self.refused else ""
         goes = pace_text(self.rows_per_second, self.seconds_left)
         return f"{self.done:4.0%} of {self.tables} table{'s' * (self.tables != 1)}, {self.rows:,} rows{goes}{waits}"
 
@@ -52,7 +54,7 @@ class Standing:
 def standing(reports: Iterable[WorkerStatus]) -> Standing | None:
     """None while no worker knows of a snapshot."""
     done: dict[str, float] = {}
-    rows = undecided = 0
+    rows = undecided = refused = 0
     pace, left = 0.0, None
     for report in reports:
         for name, table in report.tables.items():
@@ -60,9 +62,12 @@ def standing(reports: Iterable[WorkerStatus]) -> Standing | None:
                 done[name] = max(done.get(name, 0.0), shot.done)
                 rows, undecided = rows + shot.rows, undecided + shot.undecided
                 pace += shot.rows_per_second
+                refused += shot.refused
                 if shot.seconds_left is not None:
                     left = max(left or 0, shot.seconds_left)
-    return Standing(sum(done.values()) / len(done), rows, len(done), undecided, pace, left) if done else None
+    if refused:
+        left = None
+    return Standing(sum(done.values()) / len(done), rows, len(done), undecided, refused, pace, left) if done else None
 
 
 class SnapshotProgress:

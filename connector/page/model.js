@@ -65,9 +65,10 @@ function snapshotOf(parts) {
     rows: sum("rows"),
     rereads: sum("rereads"),
     undecided: sum("undecided"),
+    refused: sum("refused"),
     held: sum("held_bytes"),
     pace: sum("rows_per_second"),
-    left: Math.max(-1, ...last.map((part) => part.seconds_left ?? -1)),
+    left: sum("refused") ? -1 : Math.max(-1, ...last.map((part) => part.seconds_left ?? -1)),
   };
 }
 

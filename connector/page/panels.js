@@ -186,7 +186,7 @@ export function snapshots(connector) {
         !snapshot.ended && snapshot.pace ? `${count(Math.round(snapshot.pace))} rows/s` : "",
         !snapshot.ended && snapshot.left >= 0 ? `about ${span(snapshot.left * 1000)} to go` : "",
         snapshot.rereads ? `${count(snapshot.rereads)} read again` : "", snapshot.undecided ? `${count(snapshot.undecided)} undecided` : "",
-        snapshot.held ? `${bytes(snapshot.held)} held` : "",
+        snapshot.refused ? `${count(snapshot.refused)} refused` : "", snapshot.held ? `${bytes(snapshot.held)} held` : "",
       ].filter(Boolean);
       return h("li", { key: name },
         h("span", { class: "shot-name" }, name),

@@ -113,6 +113,11 @@ class RefusedRows:
             self._rests.pop(table, None)
             self._in_a_row.pop(table, None)
 
+    def count(self, table: TableName) -> int:
+        """Of how many groups rows are refused now."""
+        undelivered = {state: each for (state, _), each in self._undelivered.items()}
+        return sum(each.table == table for each in (undelivered | self._groups).values())
+
     def _said(self, table: TableName) -> str | None:
         """The trouble that lasts the longest, and how many others there are."""
         there = [each for each in (*self._undelivered.values(), *self._groups.values()) if each.table == table]

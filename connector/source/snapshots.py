@@ -138,6 +138,10 @@ class Snapshots:
         """Partitions that are read again, as what was read does not tell what they are."""
         return sum(len(held.doubted) for held in self._all() if held.opening.table == table)
 
+    def refused(self, table: TableName) -> int:
+        """Of how many groups of streams rows are refused now, or cannot be delivered."""
+        return self._refused.count(table)
+
     def held_bytes_of(self, table: TableName) -> int:
         return sum(held.bytes for held in self._all() if held.opening.table == table)
 

@@ -171,6 +171,8 @@ def _tables(workers: Sequence[RunningWorker]) -> Iterator[Metric]:
     yield _gauge("snapshot_held_bytes", "Rows of a snapshot that were read and wait for their place.", held, labels)
     doubts = [(key, shot.undecided) for key, shot in shots]
     yield _gauge("snapshot_undecided", "Partitions that no read has told enough of yet.", doubts, labels)
+    refused = [(key, shot.refused) for key, shot in shots]
+    yield _gauge("snapshot_refused", "Groups of streams of which rows of a snapshot are refused.", refused, labels)
     left = [(key, shot.seconds_left) for key, shot in shots if shot.seconds_left is not None]
     yield _gauge("snapshot_left_seconds", "How long a snapshot takes yet, if it goes on as it does.", left, labels)
     sizes = [(key, table.batch_rows) for key, table in rows]

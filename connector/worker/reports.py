@@ -226,6 +226,8 @@ def _snapshot(parts: list[TableStatus]) -> SnapshotStatus | None:
         return None
     began = max(each.began_ms for each in found)
     last = [each for each in found if each.began_ms == began]
+    refused = sum(each.refused for each in last)
+    left = None if refused else max((each.seconds_left for each in last if each.seconds_left is not None), default=None)
     return SnapshotStatus(
         ended=any(each.ended for each in last),
         kind=last[0].kind,
@@ -237,9 +239,10 @@ def _snapshot(parts: list[TableStatus]) -> SnapshotStatus | None:
         chunks=sum(each.chunks for each in last),
         rereads=sum(each.rereads for each in last),
         undecided=sum(each.undecided for each in last),
+        refused=refused,
         held_bytes=sum(each.held_bytes for each in last),
         rows_per_second=round(sum(each.rows_per_second for each in last), 1),
-        seconds_left=max((each.seconds_left for each in last if each.seconds_left is not None), default=None),
+        seconds_left=left,
     )
 
 

@@ -7,7 +7,9 @@ window, so that only some minutes together tell a pace.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from connector.table_name import TableName
@@ -15,10 +17,13 @@ from connector.table_name import TableName
 _SPAN_MS: Final = 180_000
 _STEP_MS: Final = 2_000
 
+# What nothing was done of for so long, and for twice as long as it took from one lot to the next, stands still.
+_STILL_MS: Final = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """``seconds_left`` is None as long as nothing was done that could tell."""
+    """``seconds_left`` is None as long as nothing was done that could tell, and while it stands still."""
 
     rows_per_second: float = 0.0
     seconds_left: int | None = None
@@ -46,16 +51,23 @@ class SnapshotPaces:
             marks.append(now)
         while at_ms - marks[0].at_ms > _SPAN_MS:
             marks.popleft()
-        return _pace(marks[0], now)
+        return _pace([*marks, now])
 
     def forget(self, table: TableName) -> None:
         """It waits, or is over: the time until it goes on says nothing of its pace."""
         self._marks.pop(table, None)
 
 
-def _pace(first: _Mark, now: _Mark) -> Pace:
+def _pace(marks: Sequence[_Mark]) -> Pace:
+    first, now = marks[0], marks[-1]
+    lots = [mark.at_ms for before, mark in pairwise(marks) if mark.done > before.done]
     seconds = (now.at_ms - first.at_ms) / 1000
     if seconds <= 0:
         return Pace()
     rows, done = max(0, now.rows - first.rows) / seconds, (now.done - first.done) / seconds
-    return Pace(round(rows, 1), None if done <= 0 else round((1 - now.done) / done))
+    still = done <= 0 or now.at_ms - lots[-1] > _patience_ms([first.at_ms, *lots])
+    return Pace(round(rows, 1), None if still else round((1 - now.done) / done))
+
+
+def _patience_ms(lots: Sequence[int]) -> int:
+    return max(_STILL_MS, 2 * max(later - earlier for earlier, later in pairwise(lots)))

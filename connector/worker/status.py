@@ -211,6 +211,7 @@ class Snapshots:
             pace = Pace()
         else:
             pace = self._paces.of(plan.table, name, now, done, counters.rows[plan.table, name])
+        refused = snapshots.refused(plan.table)
         return SnapshotStatus.of(
             snapshot,
             done,
@@ -218,9 +219,10 @@ class Snapshots:
             chunks=counters.chunks[plan.table, name],
             rereads=counters.rereads[plan.table, name],
             undecided=snapshots.undecided(plan.table),
+            refused=refused,
             held_bytes=snapshots.held_bytes_of(plan.table),
             rows_per_second=pace.rows_per_second,
-            seconds_left=pace.seconds_left,
+            seconds_left=None if refused else pace.seconds_left,
         )
 
     def _oldest(self, table: TableName, now: int) -> int:

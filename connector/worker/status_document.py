@@ -66,7 +66,8 @@ class HistogramStatus(Document):
 
 class SnapshotStatus(Document):
     """The last snapshot of a table. ``done``: the part of its tokens whose rows are committed, whoever did it; the
-    other figures are the worker's own, but for ``seconds_left``: an estimate for all of it, while that can be told."""
+    other figures are the worker's own, but for ``seconds_left``: an estimate for all of it, while that can be told.
+    ``refused``: of how many groups of streams rows are not to be had, without which it does not end."""
 
     ended: bool
     kind: str = "initial"
@@ -78,6 +79,7 @@ class SnapshotStatus(Document):
     chunks: int = 0
     rereads: int = 0
     undecided: int = 0
+    refused: int = 0
     held_bytes: int = 0
     rows_per_second: float = 0.0
     seconds_left: int | None = None

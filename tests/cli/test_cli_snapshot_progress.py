@@ -22,11 +22,13 @@ from tests.house import ROOT
 from tests.servers.patience import until
 
 
-def report(**tables: tuple[float, int] | None) -> WorkerStatus:
+def report(refused: int = 0, left: int | None = None, **tables: tuple[float, int] | None) -> WorkerStatus:
     shown = {
         name: {
             "state": "RUNNING",
-            "snapshot": None if shot is None else {"ended": False, "done": shot[0], "rows": shot[1]},
+            "snapshot": None
+            if shot is None
+            else {"ended": False, "done": shot[0], "rows": shot[1], "refused": refused, "seconds_left": left},
         }
         for name, shot in tables.items()
     }
@@ -45,8 +47,18 @@ def test_what_is_committed_counts_once_and_rows_add_up() -> None:
     assert standing([report(a=None)]) is None
 
 
+def test_while_rows_are_refused_no_end_is_promised() -> None:
+    reports = [report(left=40, a=(0.5, 10)), report(refused=2, a=(0.5, 4))]
+    assert standing(reports[:1]) == Standing(0.5, 10, 1, 0, seconds_left=40)
+    found = standing(reports)
+    assert found is not None and found.text() == " 50% of 1 table, 14 rows, rows of 2 ranges are refused"
+
+
 def test_what_goes_on_tells_how_long_yet() -> None:
-    assert Standing(0.5, 1200, 2, 0, 350.4, 290).text() == " 50% of 2 tables, 1,200 rows, 350 rows/s, about 5 min to go"
+    assert (
+        Standing(0.5, 1200, 2, 0, rows_per_second=350.4, seconds_left=290).text()
+        == " 50% of 2 tables, 1,200 rows, 350 rows/s, about 5 min to go"
+    )
     assert [pace_text(0, left) for left in (None, 99, 20_000)] == ["", ", about 99 s to go", ", about 6 h to go"]
 
 

@@ -13,10 +13,13 @@ def test_a_pace_is_that_of_the_last_minutes() -> None:
     found = [paces.of(TABLE, "one", at * 1000, at // 10 / 100, at // 10 * 500) for at in range(1, 301)]
     assert found[4] == Pace(0.0, None)
     assert found[99] == Pace(50.0, 900) and found[299] == Pace(50.0, 700)
-    # It stands still: soon nothing can be told.
+    # It stands still, for longer than from one lot to the next: nothing is promised.
     still = [paces.of(TABLE, "one", at * 1000, 0.3, 15_000) for at in range(301, 600)]
-    assert 0 < still[100].rows_per_second < 25 and (still[100].seconds_left or 0) > 1_400
-    assert still[-1] == Pace(0.0, None)
+    assert still[15].seconds_left is not None
+    assert {pace.seconds_left for pace in still[22:]} == {None}
+    assert 0 < still[100].rows_per_second < 25 and still[-1] == Pace(0.0, None)
+    # It goes on.
+    assert paces.of(TABLE, "one", 600_000, 0.31, 15_500).seconds_left is not None
 
 
 def test_each_snapshot_has_its_own_pace_and_waiting_is_none() -> None:
