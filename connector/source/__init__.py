@@ -8,6 +8,7 @@ from connector.source.base_rows import BaseQuery, TokenRange, base_query, dealt,
 from connector.source.chores import ChoreDone, Chores
 from connector.source.connection import Connection
 from connector.source.consumer import Postponed
+from connector.source.contact_points import useless_points
 from connector.source.datacenters import OF_ROWS, loose_datacenter
 from connector.source.describing import Describing
 from connector.source.descriptions import DescribedTable
@@ -83,4 +84,5 @@ __all__ = [
     "server_release",
     "snapshot_settings",
     "token_ranges",
+    "useless_points",
 ]

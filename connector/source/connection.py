@@ -25,6 +25,7 @@ from cassandra.query import BoundStatement
 from connector.changes import Scanner
 from connector.errors import RetriableSourceError, SourceError
 from connector.source import second_asking
+from connector.source.contact_points import unresolved
 from connector.source.datacenters import nobody_there
 from connector.source.failures import NotReached, bracketed, translated
 from connector.source.hosts_in_turn import HostsInTurn
@@ -90,7 +91,11 @@ class Connection:
                 raise NotReached(
                     f"{doing}: a node answers, and none does at the address that it tells: {why}"
                 ) from None
-            raise translated(error, doing) from None
+            refusal = translated(error, doing)
+            if cluster is not None and isinstance(refusal, NotReached):
+                # Others do, or there would be no cluster to ask.
+                refusal = NotReached("; ".join([str(refusal), *unresolved(self.settings.contact_points)]))
+            raise refusal from None
         self._opened, cluster.lasts = cluster, True
         session.client_protocol_handler = raw_protocol_handler(self.scanner)
         self._session = session

@@ -23,7 +23,7 @@ from cassandra import (
     Unavailable,
 )
 from cassandra.cluster import NoHostAvailable, UnresolvableContactPoints
-from cassandra.connection import ConnectionException
+from cassandra.connection import ConnectionException, ProtocolError
 from cassandra.pool import NoConnectionsAvailable
 from cassandra.protocol import ErrorMessage, SyntaxException
 
@@ -78,6 +78,10 @@ _PLAIN = (
         "the connection was closed before anything was answered: TLS or a certificate of the client may be wanted "
         "there (scylla.ssl.enabled), or this is not the port for CQL",
     ),
+    (
+        re.compile("This version of the driver does not support protocol version"),
+        "what answers there does not speak CQL: this is not the port for it (usually 9042, or 9142 with TLS)",
+    ),
 )
 
 
@@ -102,7 +106,7 @@ def translated(error: BaseException, doing: str, hosts: Iterable[Any] = ()) -> S
     host = None if host is None else bracketed(host)
     if host is not None and host not in doing:
         doing = f"{doing} ({host})"
-    text = f"{doing}: {_text(cause)}"
+    text = f"{doing}: {_texts(error, cause)}"
     if isinstance(cause, AuthenticationFailed):
         return AccessDenied(f"{doing}: login refused: {_text(cause)}")
     if isinstance(cause, Unauthorized):
@@ -117,7 +121,7 @@ def translated(error: BaseException, doing: str, hosts: Iterable[Any] = ()) -> S
         return ReplicasAway(text + (f"; no connection to {', '.join(down[:NAMED])}{more}" if down else ""))
     if isinstance(cause, UnresolvableContactPoints):
         return NotReached(f"{doing}: the name does not resolve")
-    if isinstance(cause, (NoHostAvailable, NoConnectionsAvailable, ConnectionException, OSError)):
+    if isinstance(cause, (NoHostAvailable, NoConnectionsAvailable, ConnectionException, ProtocolError, OSError)):
         return NotReached(text)
     if isinstance(cause, InvalidRequest):
         if any(words in str(cause).lower() for words in MISSING_TABLE):
@@ -155,6 +159,16 @@ def _cause(error: BaseException) -> tuple[str | None, Any]:
         if errors:
             return errors[0]
     return None, error
+
+
+def _texts(error: BaseException, cause: BaseException) -> str:
+    """What ``cause`` says; each of several hosts, where they do not say the same."""
+    if isinstance(error, NoHostAvailable) and isinstance(error.errors, dict) and not isinstance(cause, NoHostAvailable):
+        by_host = {bracketed(str(host)): _text(each) for host, each in error.errors.items()}
+        if len(set(by_host.values())) > 1:
+            more = f"; and {len(by_host) - NAMED} more" if len(by_host) > NAMED else ""
+            return "; ".join(f"{host}: {text}" for host, text in [*by_host.items()][:NAMED]) + more
+    return _text(cause)
 
 
 def _text(error: BaseException) -> str:

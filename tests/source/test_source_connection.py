@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 from cassandra import ConsistencyLevel, OperationTimedOut, Unavailable
-from cassandra.connection import ConnectionShutdown
+from cassandra.cluster import NoHostAvailable
+from cassandra.connection import ConnectionShutdown, ProtocolError
 
 from connector.config import load
 from connector.errors import RetriableSourceError, TableMissing
 from connector.source import connection as connection_module
 from connector.source.connection import Connection
+from connector.source.contact_points import useless_points
 from connector.source.descriptions import cdc_options
 from connector.source.failures import NotReached, translated
 from connector.source.from_config import connection_settings, reading_settings
@@ -84,12 +86,49 @@ def test_nodes_that_do_not_answer_where_they_say_are_named_with_the_cause() -> N
             ConnectionShutdown("Connection to h:9042 was closed by server"),
             "connecting to h: the connection was closed before anything was answered: TLS or a certificate",
         ),
+        (
+            ProtocolError("This version of the driver does not support protocol version 72"),
+            "connecting to h: what answers there does not speak CQL",
+        ),
     ],
 )
 def test_what_a_wrong_port_or_tls_does_is_told_in_plain_words(error: Exception, shown: str) -> None:
     told = translated(error, "connecting to h")
     assert str(told).startswith(shown)
     assert isinstance(told, NotReached)
+
+
+def test_of_contact_points_that_fail_each_in_its_way_each_is_told() -> None:
+    refused = OSError(111, "Tried connecting to [('a', 1)]. Last error: Connection refused")
+    closed = ConnectionShutdown("Connection to b:1 was closed by server")
+    told = translated(NoHostAvailable("", {"a:1": refused, "b:1": closed}), "connecting to a:1, b:1")
+    assert str(told).startswith("connecting to a:1, b:1: a:1: connection refused; b:1: the connection was closed")
+    assert isinstance(told, NotReached)
+    told = translated(NoHostAvailable("", {"a:1": refused, "b:1": refused}), "connecting to a:1, b:1")
+    assert str(told) == "connecting to a:1, b:1: connection refused"
+
+
+def test_contact_points_that_are_of_no_use_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = socket.getaddrinfo
+
+    def resolved(host: Any, *rest: Any, **options: Any) -> Any:
+        if host == "gone.test":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return known("127.0.0.1" if host == "node.test" else host, *rest, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    words = "a contact point is of no use: "
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        listens, closed = server.getsockname()[1], nobody.getsockname()[1]
+        node = SimpleNamespace(endpoint=SimpleNamespace(address="127.0.0.1", port=closed))
+        points = (("node.test", closed), ("127.0.0.1", listens), ("gone.test", 9042))
+        connection = SimpleNamespace(settings=ConnectionSettings(points), hosts=lambda: [node])
+        assert useless_points(connection) == [f"{words}gone.test:9042: the name does not resolve"]
+        connection.hosts = list
+        assert useless_points(connection)[0] == f"{words}node.test:{closed}: connection refused"
+        with pytest.raises(RetriableSourceError, match=r"refused; gone\.test:9042: the name does not resolve$"):
+            Connection(ConnectionSettings(points[::2])).open()
 
 
 def test_where_replicas_are_away_the_nodes_that_are_are_named_beside_who_said_so() -> None:
