@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
+from connector.delivery.beginning import Beginning
 from connector.delivery.clients import READ_COMMITTED, KafkaClients
 from connector.delivery.end_offsets import high_watermarks
 from connector.delivery.failures import FORBIDDEN, translated, with_right
@@ -27,9 +28,6 @@ FETCH_WAIT_MS = 250
 # Compaction leaves alone what is younger than a minute (`OFFSETS_CONFIG` of the worker's settings). Who was away for
 # longer may see a mark before the only remaining copy of a position that lies below it.
 AWAY_SECONDS = 30.0
-AGAIN_SECONDS = 5.0
-# Another client is of use where the topic was hidden; where only READ is missing this one would go on by itself.
-LONGEST_AGAIN_SECONDS = 60.0
 
 # What is answered of a topic without leaders, or without a topic.
 _MISSING = frozenset({KafkaError._NOENT, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
@@ -68,17 +66,12 @@ class Follower:
         self._clock = clock
         self._group = group
         self._reader = self._made()
-        self._refused = False
-        # When another client may be made for that, and how long the next one has then.
-        self._another_at, self._pause = 0.0, AGAIN_SECONDS
+        self._beginning = Beginning()
         self._awaited: dict[int, int] = {}
         self._changed: set[int] = set()
         self._records: dict[int, SlotRecords] = {}
         self._polled = clock()
-        self._anew_at: float | None = None
         self.caught_up: frozenset[int] = frozenset()
-        #: How often what was followed before counted for nothing any more.
-        self.beginnings = 0
         #: How often something has come.
         self.heard = 0
         #: Whether a slot began anew behind our back. A topic that is deleted and created again does that.
@@ -91,6 +84,11 @@ class Follower:
         return next(iter(self._errors.values()), None)
 
     @property
+    def beginnings(self) -> int:
+        """How often what was followed before counted for nothing any more."""
+        return self._beginning.count
+
+    @property
     def client(self) -> Consumer:
         return self._reader.client
 
@@ -100,7 +98,7 @@ class Follower:
 
     def start(self) -> None:
         """Read from the beginning, and note how far each slot must be read before it counts as known."""
-        if self._refused:
+        if self._beginning.refused:
             # Of a topic that may not be seen this tells at once.
             self._positions()
         try:
@@ -112,21 +110,20 @@ class Follower:
             raise translated(caught.args[0], "following the offsets topic") from None
         except TimeoutError:
             raise RetriableDeliveryError("following the offsets topic: the broker did not answer in time") from None
-        if self._refused:
+        if self._beginning.refused:
             self._reader.close()
-            self._reader, self._refused = self._made(), False
+            self._reader, self._beginning.refused = self._made(), False
         self._records = {slot: SlotRecords(self._connector, slot) for slot in range(self._slots)}
         self._changed.clear()
         self._reader.assign(dict.fromkeys(range(self._slots), 0))
         self._known(frozenset(slot for slot, high in self._awaited.items() if high == 0))
         self._polled = self._clock()
-        self._anew_at = None
+        self._beginning.done()
 
     def start_anew(self) -> None:
         """What is known may have holes: forget it, and read everything again."""
         self.caught_up = frozenset()
-        self.beginnings += 1
-        self._anew_at = self._clock()
+        self._beginning.ask(self._clock())
 
     def poll(self, but: Collection[int] = ()) -> list[OffsetsEntry]:
         """What has become visible since the last call; waits for nothing. What comes in the slots ``but`` is told when
@@ -136,11 +133,9 @@ class Follower:
         if now - before > AWAY_SECONDS:
             log.info("this worker stood still for %.0f s: following all slots anew", now - before)
             self.start_anew()
-        if self._refused and self._anew_at is None and now >= self._another_at:
-            self._another_at, self._pause = now + self._pause, min(LONGEST_AGAIN_SECONDS, 2 * self._pause)
-            self.start_anew()
-            self._anew_at = now + AGAIN_SECONDS
-        if self._anew_at is not None and not self._started_anew(now):
+        if self._beginning.ask_where_refused(now):
+            self.caught_up = frozenset()
+        if self._beginning.is_asked and not self._started_anew(now):
             return []
         while True:
             came = list(self._reader.read(SLICE_SECONDS, waits=False))
@@ -158,14 +153,13 @@ class Follower:
         return [entry for slot in sorted(told) for entry in self._records[slot].restored().entries]
 
     def _started_anew(self, now: float) -> bool:
-        assert self._anew_at is not None
-        if now < self._anew_at:
+        if not self._beginning.is_due(now):
             return False
         try:
             self.start()
         except DeliveryError as error:
             self._errors[-1] = str(error)
-            self._anew_at = self._clock() + AGAIN_SECONDS
+            self._beginning.failed(self._clock())
             return False
         self._errors.pop(-1, None)
         return True
@@ -187,8 +181,7 @@ class Follower:
         for event in self._records[slot].take(run.messages):
             error = event.error()
             if error is None or error.code() != KafkaError._PARTITION_EOF:
-                # Its client may look whether it is allowed again only in minutes, with its next look at all topics.
-                self._refused |= error is not None and error.code() in FORBIDDEN
+                self._beginning.refused |= error is not None and error.code() in FORBIDDEN
                 self._errors[slot] = f"slot {slot}: {with_right(error) if error else 'no answer'}"
             else:
                 self._errors.pop(slot, None)
@@ -200,7 +193,7 @@ class Follower:
         if not run.messages or run.messages[-1].error() is None:
             self._errors.pop(slot, None)
         if not self._errors:
-            self._refused, self._another_at, self._pause = False, 0.0, AGAIN_SECONDS
+            self._beginning.unhindered()
 
     def close(self) -> None:
         self._reader.close()

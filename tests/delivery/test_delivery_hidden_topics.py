@@ -24,8 +24,8 @@ from connector.delivery import (
     look_at_topic,
     topics,
 )
+from connector.delivery.beginning import AGAIN_SECONDS
 from connector.delivery.failures import translated
-from connector.delivery.follow import AGAIN_SECONDS
 from connector.delivery.hanging_transactions import Field, end_hanging_transactions, ended_everywhere, stands_somewhere
 from connector.delivery.producer import FailedRecord
 from connector.delivery.slots_reader import Run
