@@ -1,18 +1,17 @@
 """The planner of one worker: all tables of the connector over the slots that the worker owns or follows.
 
-In: slots restored, followed, released; the time. Out: reads, fair between tables; and, per transaction, the
-ordered entries for the offsets topic. The steps and their order are told in the room's docstring
+In: slots restored, followed, released; the time. Out: reads, fair between tables (`turns.py`); and, per transaction,
+the ordered entries for the offsets topic. The steps and their order are told in the room's docstring
 (`connector.topology`); which of them belong to whom, in `roles.py`.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from connector.offsets_entry import OffsetsEntry
 from connector.table_name import TableName
-from connector.topology import arcs, claims, looks, snapshots, sweeps
+from connector.topology import arcs, looks, snapshots, sweeps
 from connector.topology.arcs import Arc
 from connector.topology.book import SlotBook
 from connector.topology.commits import Commit, entries
@@ -25,23 +24,8 @@ from connector.topology.snapshot_state import Event, Opening, Span, Wish
 from connector.topology.standing import slots_stand
 from connector.topology.table_reader import TableReader
 from connector.topology.table_state import TableState
+from connector.topology.turns import Turns
 from connector.topology.waiting import Waiting, waiting_in
-
-# Reads that one table may get before it is another one's turn.
-PORTION = 8
-
-# When a table in which nothing could be swept is tried again.
-NEXT_SWEEP_MS = 1_000
-
-# Marks that nothing but the time moves are spread over several looks, so many of them each, but not over more than fit
-# into half of the time in which they have to move.
-MARKS_TOGETHER = 1_000
-LOOK_MS = 5_000
-PART_OF_IDLE = 2
-NOT_NOW = 1 << 62
-
-# Sweeps of this part of the time between two of a table are begun at once.
-TOGETHER = 10
 
 
 class Planner:
@@ -66,14 +50,9 @@ class Planner:
     ) -> None:
         self.book = SlotBook(slots, owner)
         self.voids = 0
-        self._turn = self._looked = 0
         self._hears_from: int | None = None
         self._hears: str | None = None
         self._events: list[Event] = []
-        # What was in vain with all tables is so until one of them stirs: these are asked for in every round.
-        self._no_read = self._no_look = self._no_commit = -1
-        # Of sweeps: the stirs and the pace that this is true of, from when on, and until when.
-        self._no_sweep = (-1, 0, 0, 0)
 
         def plan_of(table: TableName) -> TableReader:
             plan = TableReader(table, self.book, confidence_ms, lookback_ms, grace_ms, initial_snapshot)
@@ -86,6 +65,7 @@ class Planner:
 
         self._plan_of = plan_of
         self._plans = {table: plan_of(table) for table in tables}
+        self._turns = Turns(self._plans, self.book)
 
     @property
     def tables(self) -> Mapping[TableName, TableState]:
@@ -192,57 +172,12 @@ class Planner:
     def plan(self, now: int, count: int, narrowest: int = 1) -> list[Read]:
         """Up to ``count`` reads, the most behind of all tables first. Each stands until `finish`, `interrupt`
         or `fail`."""
-        if self._no_read == self.book.stirs:
-            return []
-        waiting: list[tuple[int, int, TableReader]] = []
-        plans = list(self._plans.values())
-        self._turn += 1
-        for number, plan in enumerate(plans):
-            oldest = plan.oldest()
-            if oldest is not None:
-                waiting.append((oldest, (number + self._turn) % len(plans), plan))
-        if not waiting:
-            self._no_read = self.book.stirs
-        heapq.heapify(waiting)
-        reads: list[Read] = []
-        while waiting and len(reads) < count:
-            _, turn, plan = heapq.heappop(waiting)
-            # In small portions and by turns, so that a table with many groups at one place does not take all.
-            portion = plan.plan(now, min(count - len(reads), PORTION), narrowest)
-            reads += portion
-            oldest = plan.oldest()
-            if portion and oldest is not None:
-                heapq.heappush(waiting, (oldest, turn + len(plans), plan))
-        return reads
+        return self._turns.reads(now, count, narrowest)
 
     def sweeps(self, now: int, every_ms: int, but: Collection[TableName] = ()) -> list[Sweep]:
         """Those that are due, of each table one every ``every_ms``; each stands until `swept` or `unswept`. In the
         tables ``but``, and for who asks for none, no group is silent."""
-        begun: list[Sweep] = []
-        stirs, pace, since, until = self._no_sweep
-        if (stirs, pace) == (self.book.stirs, every_ms) and since <= now < until:
-            return begun
-        # A clock that steps back must not put them off.
-        if all(plan.sweep is not None or now < plan.sweep_due <= now + every_ms for plan in self._plans.values()):
-            until = min((plan.sweep_due for plan in self._plans.values()), default=now)
-            self._no_sweep = (self.book.stirs, every_ms, now, until)
-            return begun
-        # Those that are due soon go with them: what is answered together is worked on together.
-        soon = now + every_ms // TOGETHER
-        for number, plan in enumerate(self._plans.values()):
-            if plan.sweep is not None or soon < plan.sweep_due <= now + every_ms:
-                continue
-            first = plan.sweep_due == 0
-            if plan.table in but:
-                sweeps.wake_all(plan)
-            sweep = None if plan.table in but else sweeps.begin(plan, now)
-            if sweep is None:
-                plan.sweep_due = now + min(every_ms, NEXT_SWEEP_MS)
-                continue
-            begun.append(sweep)
-            # The first ones come together; from then on tables take turns.
-            plan.sweep_due = now + (every_ms * (number + 1) // len(self._plans) if first else every_ms)
-        return begun
+        return self._turns.sweeps(now, every_ms, but)
 
     def is_sweeping(self, sweep: Sweep) -> bool:
         """The sweep still stands."""
@@ -272,15 +207,7 @@ class Planner:
     def looks(self, now: int, count: int) -> list[Read]:
         """Up to ``count`` reads beyond the ends of closed streams; each stands until `finish_look`, `interrupt` or
         `fail`."""
-        if self._no_look == self.book.stirs:
-            return []
-        reads: list[Read] = []
-        ended = [plan for plan in self._plans.values() if plan.lineage.any_closed]
-        if not ended:
-            self._no_look = self.book.stirs
-        for plan in ended:
-            reads += looks.begin(plan, now, count - len(reads))
-        return reads
+        return self._turns.looks(now, count)
 
     def hold(self, read: Read, now: int) -> Held | None:
         """Let those stand still that may deliver later rows of what a look found; None: it is not the time."""
@@ -371,18 +298,7 @@ class Planner:
     def commit_due(self, now: int) -> bool:
         """A transaction is worth opening without data: a claim can be made, or others wait for what was
         delivered."""
-        if self._no_commit == self.book.stirs:
-            return False
-        owned = len(self.book.own)
-        for plan in self._plans.values():
-            if plan.announced or (len(plan.active) < owned and self._may_claim(plan, now)):
-                return True
-        self._no_commit = self.book.stirs
-        return False
-
-    @staticmethod
-    def _may_claim(plan: TableReader, now: int) -> bool:
-        return any(claims.first_mark(plan, slot, now) is not None for slot in plan.claimable())
+        return self._turns.commit_due(now)
 
     def commit_entries(self, now: int, move_marks: bool = False, idle_ms: int = 0) -> Commit:
         """End the transaction's contents: the entries that make everything produced so far count.
@@ -395,22 +311,15 @@ class Planner:
         positions: list[OffsetsEntry] = []
         marks: list[OffsetsEntry] = []
         touched: set[int] = set()
-        looks = self._looks_needed(idle_ms) if move_marks else 1
-        self._looked += looks > 1
-        for number, plan in enumerate(self._plans.values(), self._looked):
+        for plan, idle in self._turns.marks(idle_ms, move_marks):
             touched.update(state.slot for state in plan.fresh)
-            staged = plan.stage(now, move_marks, idle_ms if number % looks == 0 else NOT_NOW)
+            staged = plan.stage(now, move_marks, idle)
             first, last = entries(plan, staged)
             positions += first
             marks += last
         touched.update(entry.slot for entry in positions)
         touched.update(entry.slot for entry in marks)
         return Commit((*positions, *marks), frozenset(touched))
-
-    def _looks_needed(self, idle_ms: int) -> int:
-        """A commit of all marks takes seconds where there are many, and changes have to wait for it."""
-        marks = len(self._plans) * len(self.book.own)
-        return max(1, min(marks // MARKS_TOGETHER, idle_ms // PART_OF_IDLE // LOOK_MS))
 
     def committed(self) -> None:
         for plan in self._plans.values():

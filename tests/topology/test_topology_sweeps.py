@@ -9,8 +9,8 @@ import pytest
 from connector.table_name import TableName
 from connector.topology import Planner, TableState, View, commits
 from connector.topology.ledger import Ledger
-from connector.topology.planner import TOGETHER
 from connector.topology.streams import MAX_TOKEN, MIN_TOKEN, RING, arcs_of, token_of
+from connector.topology.turns import TOGETHER
 from tests.topology.single import CONFIDENCE, Single, row, stream, tablets
 
 EVERY = 100
