@@ -1,4 +1,4 @@
-"""Reading a table's changes from Python: the example of docs/reading.md, on the embedded server."""
+"""Reading a table's changes from Python: the example of docs/python.md, on the embedded server."""
 
 import scylla_cdc
 from embedded.scylla.process import EmbeddedScylla
