@@ -173,6 +173,48 @@ def test_deltas_and_advanced_images() -> None:
     assert value["after"]["m"] == [{"key": 1, "value": {"a": 5, "b": "x"}}, {"key": 2, "value": None}]
 
 
+PLAIN = {"pk": "int", "ck": "int", "v": "text"}
+WIDER_U = UserType("ks", "u", (*U.fields, ("c", native("bigint"))))
+RENAMED_U = UserType("ks", "u", (("a", native("int")), ("name", native("text"))))
+IMAGES = {"cdc.output.format": "advanced", "cdc.include.before": "full", "cdc.include.after": "full"}
+
+
+@pytest.mark.parametrize("properties", [{"cdc.include.collections": "delta"}, IMAGES], ids=["deltas", "images"])
+@pytest.mark.parametrize(
+    ("before", "after", "type_", "altered"),
+    [
+        (PLAIN, PLAIN | {"w": "int"}, U, U),
+        (PLAIN, PLAIN | {"m": "map<text, int>", "l": "list<frozen<u>>", "x": "u", "y": "frozen<u>"}, U, U),
+        (PLAIN, {"pk": "int", "row": "int", "v": "text"}, U, U),
+        *((PLAIN | {"x": kind}, PLAIN | {"x": kind}, U, WIDER_U) for kind in ("u", "frozen<u>", "map<int, frozen<u>>")),
+        (PLAIN | {"x": "u"}, PLAIN | {"x": "u"}, U, RENAMED_U),
+        (PLAIN | {"w": "smallint", "z": "blob"}, PLAIN | {"w": "int", "z": "text"}, U, U),
+    ],
+)
+def test_records_of_a_table_before_and_after_an_alter_are_read_by_the_schemas_of_either(
+    before: dict[str, str], after: dict[str, str], type_: UserType, altered: UserType, properties: dict[str, str]
+) -> None:
+    """So a registry takes them, whatever compatibility it is to watch over."""
+    made = []
+    for columns, kind in ((before, type_), (after, altered)):
+        clustering = "ck" if "ck" in columns else "row"
+        log, ids = Log(table(columns, clustering=(clustering,), types={"u": kind})), Ids()
+        keys = {"pk": 1, clustering: 2}
+        insert = log.row(2, 0, properties is not IMAGES, **keys, v="text")
+        images = [log.row(9, 1, True, **keys, v="text")] if properties is IMAGES else []
+        (record,) = encoded(ids, log, insert, *images, **properties)
+        for raw in (record.key, record.value):
+            assert raw is not None
+            schema_ = _plain(json.loads(ids.schemas[int.from_bytes(raw[1:5], "big")]))
+            made.append((fastavro.parse_schema(schema_), raw[5:]))
+    old_key, old_value, new_key, new_value = made
+    for (writer, raw), (reader, _) in ((old_key, new_key), (new_key, old_key)):
+        assert fastavro.schemaless_reader(io.BytesIO(raw), writer, reader)["pk"] == 1
+    for (writer, raw), (reader, _) in ((old_value, new_value), (new_value, old_value)):
+        value = fastavro.schemaless_reader(io.BytesIO(raw), writer, reader)["after"]["v"]
+        assert value == ("text" if properties is IMAGES else {"value": "text"})
+
+
 def test_range_deletes_and_heartbeats() -> None:
     ids = Ids()
     properties = {"cdc.range.deletes": "topic"}
