@@ -70,6 +70,11 @@ class Problem:
         return f"{place}{self.property}{shown}: {self.problem}{hint}"
 
 
+@dataclass(frozen=True, slots=True)
+class MissingRight(Problem):
+    """Somebody has to grant a right, and nothing else: `run` waits for that, as for a server that is away."""
+
+
 class ConfigurationError(CdcError):
     """Something in the user's files or options is wrong; ``problems`` lists everything found, not just the first."""
 

@@ -36,7 +36,7 @@ from connector.delivery.records import (
 )
 from connector.delivery.release import broker_release, cluster_id
 from connector.delivery.restore import end_left_open, present_members, read_committed, restore
-from connector.delivery.rights import group_refusal, transaction_refusal
+from connector.delivery.rights import group_refusal, topic_refusals, transaction_refusal
 from connector.delivery.slot_reader import RestoredSlot
 from connector.delivery.small_topic import SmallTopic
 from connector.delivery.standing import Standing
@@ -121,6 +121,7 @@ __all__ = [
     "scan_partition",
     "seen_topics",
     "topic_partitions",
+    "topic_refusals",
     "transaction_refusal",
     "translated",
 ]

@@ -141,6 +141,10 @@ class KafkaClients:
         """With the login of those who write, which may be another one (`producer.override.sasl.…`): of their rights."""
         return self._admin(self.producer_properties)
 
+    def members_admin(self) -> AdminClient:
+        """As `writers_admin`, of those who read, and are members of the group."""
+        return self._admin(self.consumer_properties)
+
     def _admin(self, properties: Properties) -> AdminClient:
         admin = AdminClient(self._merged(properties, {}))
         self._admins.add(admin)

@@ -43,7 +43,10 @@ _ADVICE = {
 _RIGHTS = {
     # Of any topic: those of positions and status are read as well.
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant READ, WRITE and DESCRIBE on the topic",
-    KafkaError.GROUP_AUTHORIZATION_FAILED: "grant READ on the connector's consumer group, <group.id>-<connector>",
+    # A transaction commits offsets of the group: its producer needs the right as well.
+    KafkaError.GROUP_AUTHORIZATION_FAILED: (
+        "grant READ on the connector's consumer group, <group.id>-<connector>, to the logins of consumers and producers"
+    ),
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
         "grant WRITE and DESCRIBE on transactional ids that begin with the connector's name"
     ),

@@ -1,6 +1,7 @@
 """Consumer groups, as the broker describes them: who is a member, and which partitions it was given.
 
 In: a group's name. Out: its members. Raises errors of ``connector.errors``; a group that does not exist has no members.
+The login is that of the group's members: the one that must have a right to it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def group_members(clients: KafkaClients, groups: Collection[str], patience: floa
     deadline = time.monotonic() + patience
     while True:
         # A new one each time: a question that is not answered goes with its client.
-        admin = clients.admin()
+        admin = clients.members_admin()
         try:
             described = admin.describe_consumer_groups(sorted(groups), request_timeout=COORDINATOR_SECONDS)
             return [
@@ -74,7 +75,7 @@ def _described(future: Any) -> list[Any]:
 
 def listed_groups(clients: KafkaClients) -> list[str]:
     """The groups that we may see."""
-    admin = clients.admin()
+    admin = clients.members_admin()
     try:
         return [each.group_id for each in admin.list_consumer_groups(request_timeout=CALL_SECONDS).result().valid]
     except KafkaException as caught:

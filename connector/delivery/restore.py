@@ -163,7 +163,7 @@ def _left_behind(slots: Iterable[SlotRecords], where: Field, present: Container[
 def present_members(clients: KafkaClients, group: str, deadline: float) -> set[str]:
     """The client ids of the group's members: an owner that is still one has been, or will be, asked to let go."""
     while True:
-        admin = clients.admin()
+        admin = clients.members_admin()
         try:
             described = admin.describe_consumer_groups([group], request_timeout=COORDINATOR_SECONDS)
             return {member.client_id for member in described[group].result(timeout=CALL_SECONDS).members}

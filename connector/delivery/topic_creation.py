@@ -96,7 +96,8 @@ def _what_stands_against(admin: AdminClient, spec: TopicSpec, error: KafkaError,
         return impossible_name(spec)
     if pretend and error.code() not in _STANDS_AGAINST_IT:
         return None  # it may be the question that a broker does not know
-    return spec.wrong(
+    wrong = spec.refused if error.code() in FORBIDDEN else spec.wrong
+    return wrong(
         problem=f"topic cannot be created: {describe(error)}",
         suggestion=_SUGGESTIONS.get(error.code(), "create it by hand, or grant the right to create topics"),
     )
@@ -142,7 +143,7 @@ def _is_hidden(admin: AdminClient, name: str) -> bool:
 
 
 def _hidden(spec: TopicSpec) -> Problem:
-    return spec.wrong(
+    return spec.refused(
         problem="the topic exists, but we have no right to use it",
         suggestion="grant DESCRIBE and WRITE on it",
     )
@@ -155,7 +156,7 @@ def not_created(admin: AdminClient, specs: Sequence[TopicSpec]) -> list[Problem]
 
 
 def _perhaps_hidden(spec: TopicSpec) -> Problem:
-    return spec.wrong(
+    return spec.refused(
         problem="we have no right to see the topic, if there is one, and topic.creation.enable is false",
         suggestion="grant READ, WRITE and DESCRIBE on it, and create it by hand if it is not there",
     )

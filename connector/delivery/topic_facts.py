@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 
 from connector.delivery.failures import FORBIDDEN, translated
 from connector.delivery.listing import listed
-from connector.errors import Problem, RetriableDeliveryError, RightMissing
+from connector.errors import MissingRight, Problem, RetriableDeliveryError, RightMissing
 
 TIMESTAMPS = "message.timestamp.type"
 
@@ -55,6 +55,10 @@ class TopicSpec:
     def wrong(self, problem: str, suggestion: str | None = None) -> Problem:
         """What is wrong with it, at the property that names it."""
         return Problem(property=self.property, value=self.name, problem=problem, suggestion=suggestion)
+
+    def refused(self, problem: str, suggestion: str | None = None) -> MissingRight:
+        """As `wrong`, if it is a right that is missing."""
+        return MissingRight(property=self.property, value=self.name, problem=problem, suggestion=suggestion)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,16 +141,32 @@ def hidden_topics(admin: AdminClient, names: Collection[str]) -> dict[str, str]:
     return found
 
 
+def refused_topics(
+    admin: AdminClient, names: Collection[str], operation: AclOperation, seconds: float = CALL_SECONDS
+) -> set[str]:
+    """Those that we may not use so. Who does not answer refuses nothing; brokers before 2.3 tell no rights."""
+    asking = sorted({*names} - {""})
+    if not asking:
+        return set()
+    asked = admin.describe_topics(TopicCollection(asking), include_authorized_operations=True, request_timeout=seconds)
+    refused = set()
+    for name, future in asked.items():
+        try:
+            allowed = future.result(timeout=2 * seconds).authorized_operations
+        except KafkaException as caught:
+            if caught.args[0].code() in FORBIDDEN:
+                refused.add(name)
+        except TimeoutError:
+            continue
+        else:
+            if allowed is not None and operation not in allowed:
+                refused.add(name)
+    return refused
+
+
 def may_write(admin: AdminClient, name: str) -> bool:
-    """Whether nobody says that we may not write to a topic. Brokers before 2.3 tell no rights."""
-    try:
-        asked = admin.describe_topics(
-            TopicCollection([name]), include_authorized_operations=True, request_timeout=CALL_SECONDS
-        )
-        allowed = asked[name].result(timeout=2 * CALL_SECONDS).authorized_operations
-    except (KafkaException, TimeoutError):
-        return True
-    return allowed is None or AclOperation.WRITE in allowed
+    """Whether nobody says that we may not write to a topic."""
+    return not refused_topics(admin, [name], AclOperation.WRITE)
 
 
 def facts_of(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str, TopicFacts]:

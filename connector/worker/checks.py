@@ -17,11 +17,25 @@ from typing import Protocol
 
 from connector.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
 from connector.config import Configuration
-from connector.errors import CdcError, ConfigurationError, Problem, RetriableDeliveryError
+from connector.errors import (
+    CdcError,
+    ConfigurationError,
+    MissingRight,
+    Problem,
+    RetriableDeliveryError,
+    RightMissing,
+)
 from connector.source import instant
 from connector.table_name import TableName
 from connector.worker.findings import GROUP, KAFKA, Findings
-from connector.worker.kafka_checks import check_kafka, check_registry, check_rights, no_kafka, registries
+from connector.worker.kafka_checks import (
+    check_kafka,
+    check_registry,
+    check_rights,
+    check_topic_rights,
+    no_kafka,
+    registries,
+)
 from connector.worker.refused_logins import login_attempts
 from connector.worker.settings import kafka_clients
 from connector.worker.slots import marks_now, slots_by_marks
@@ -70,7 +84,8 @@ def wait_until_checked(
     warnings: list[str] | None = None,
     again: Callable[[Configuration], Configuration] = lambda before: before,
 ) -> Sequence[Problem]:
-    """For `run`: what reachable servers object to; waits, visibly, for those that do not answer. ``warnings`` gets what
+    """For `run`: what reachable servers object to; waits, visibly, for those that do not answer, and for rights.
+    ``warnings`` gets what
     stays true while it runs, and is logged. ``again``: the configuration with what its references name by then, asked
     for where servers refuse the login."""
     pause, since, first, refusals = FIRST_PAUSE, instant(time.time()), True, login_attempts()
@@ -79,6 +94,7 @@ def wait_until_checked(
         first = False
         if found is None:
             break
+        found.wait_for_rights()
         problems = [*found.problems, *_never_read(configuration, found, stop)]
         if problems or not found.unreachable:
             for warning in [*found.warnings, *map(str, found.awaited)]:
@@ -86,14 +102,20 @@ def wait_until_checked(
             if warnings is not None:
                 warnings += found.warnings
             return problems
-        unreachable = "; ".join(problem.problem for problem in found.unreachable)
-        waiting.waiting_for = f"{unreachable} (since {since})"
-        log.warning("waiting for servers: %s; retrying in %.1f s", waiting.waiting_for, pause)
+        missing = all(isinstance(problem, MissingRight) for problem in found.unreachable)
+        waiting.waiting_for = f"{'; '.join(map(_why, found.unreachable))} (since {since})"
+        what = "rights" if missing else "servers"
+        log.warning("waiting for %s: %s; retrying in %.1f s", what, waiting.waiting_for, pause)
         stop.wait(pause)
         pause = min(LONGEST_PAUSE, pause * 2)
         if found.refused and not stop.is_set() and refusals.is_due(time.monotonic()):
             configuration = again(configuration)
     return []
+
+
+def _why(waited: Problem) -> str:
+    """What is missing is told with where, and with what to grant; who is away says where it should be by itself."""
+    return str(waited) if isinstance(waited, MissingRight) else waited.problem
 
 
 def _never_read(configuration: Configuration, found: Findings, stop: threading.Event) -> list[Problem]:
@@ -106,6 +128,9 @@ def _never_read(configuration: Configuration, found: Findings, stop: threading.E
         noted = marks_now(configuration, stop.is_set)
     except RetriableDeliveryError as error:
         found.unreachable.append(no_kafka(str(error), configuration))
+        return []
+    except RightMissing as error:
+        found.unreachable.append(MissingRight("offset.storage.topic", str(error)))
         return []
     read = frozenset[TableName]() if noted is None else noted.tables
     return [problem for table, problem in found.missing.items() if table not in read]
@@ -195,7 +220,10 @@ def _ask(configuration: Configuration, once: bool = False) -> list[Asked]:
     ]
     if once:
         # A worker is told by itself, as it begins: nobody's start waits for that.
-        asked.append(Asked(lambda: clients.explained("no answer yet"), partial(check_rights, configuration)))
+        asked += [
+            Asked(lambda: clients.explained("no answer yet"), partial(ask, configuration))
+            for ask in (check_rights, check_topic_rights)
+        ]
     return asked + [
         Asked(partial("no answer from {} yet".format, registry.address), partial(check_registry, name, registry))
         for name, registry in registries(configuration).items()

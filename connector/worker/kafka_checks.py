@@ -6,7 +6,15 @@ In: a configuration. Out: findings; who does not answer is one of them.
 from __future__ import annotations
 
 from connector.config import Configuration
-from connector.delivery import CheckedTopics, KafkaClients, check_topics, group_refusal, patiently, transaction_refusal
+from connector.delivery import (
+    CheckedTopics,
+    KafkaClients,
+    check_topics,
+    group_refusal,
+    patiently,
+    topic_refusals,
+    transaction_refusal,
+)
 from connector.errors import (
     CdcError,
     ConfigurationError,
@@ -17,7 +25,7 @@ from connector.errors import (
 )
 from connector.registry import SchemaRegistry
 from connector.worker.findings import GROUP, KAFKA, Findings
-from connector.worker.settings import configs_spec, kafka_clients, topic_specs
+from connector.worker.settings import configs_spec, kafka_clients, offsets_spec, topic_specs
 
 
 def check_kafka(configuration: Configuration, clients: KafkaClients, once: bool, found: Findings) -> None:
@@ -42,8 +50,9 @@ def check_kafka(configuration: Configuration, clients: KafkaClients, once: bool,
 def lacking_rights(configuration: Configuration) -> list[Problem]:
     """What a worker would be refused as it begins, beside topics."""
     clients, group = kafka_clients(configuration), configuration.group
-    problems = [Problem(GROUP, why)] if (why := group_refusal(clients, group)) else []
-    if configuration.connector.delivery.exactly_once:
+    once = configuration.connector.delivery.exactly_once
+    problems = [Problem(GROUP, why)] if (why := group_refusal(clients, group, transactions=once)) else []
+    if once:
         # As those of workers begin.
         name, timeout = f"{configuration.client_name}-validate", configuration.worker.transaction_timeout_ms
         if (refusal := transaction_refusal(clients, name, timeout)) is not None:
@@ -54,6 +63,17 @@ def lacking_rights(configuration: Configuration) -> list[Problem]:
 
 def check_rights(configuration: Configuration, found: Findings) -> None:
     found.problems += lacking_rights(configuration)
+
+
+def check_topic_rights(configuration: Configuration, found: Findings) -> None:
+    specs, offsets = topic_specs(configuration), offsets_spec(configuration)
+    read = [spec for spec in specs if spec.name in (offsets.name, configuration.connector.output.schema_topic)]
+    found.problems += topic_refusals(
+        kafka_clients(configuration),
+        written=specs,
+        read=read,
+        offsets=offsets if configuration.connector.delivery.exactly_once else None,
+    )
 
 
 def no_kafka(why: str, configuration: Configuration) -> Problem:

@@ -24,8 +24,10 @@ from connector.errors import (
     CdcError,
     ConfigurationError,
     FatalDeliveryError,
+    MissingRight,
     RetriableDeliveryError,
     RetriableSourceError,
+    RightMissing,
 )
 from connector.formats import Encoder
 from connector.native import load_native
@@ -267,7 +269,15 @@ def _topics(
     """Topics that are there, and why others take no records: a table without its topic must not stop the rest."""
     admin = clients.admin()
     existing = topic_partitions(admin) if missing else ()
-    found, unusable = prepare_topics(admin, specs_of_present(configuration, missing, existing))
+    specs = specs_of_present(configuration, missing, existing)
+    try:
+        found, unusable = prepare_topics(admin, specs)
+    except ConfigurationError as error:
+        essential = {spec.name for spec in specs if spec.essential}
+        needed = [each for each in error.problems if each.value in essential]
+        if all(isinstance(each, MissingRight) for each in needed):
+            raise RightMissing("; ".join(map(str, needed))) from None
+        raise
     for topic, why in unusable.items():
         log.error("topic %s takes no records: %s", topic, why)
     return found, unusable
@@ -285,7 +295,7 @@ def _registries(configuration: Configuration) -> tuple[PatientRegistry | None, P
 def _patiently(
     doing: str, call: Callable[[], T], stop: threading.Event, report: Report, server: KafkaClients | Connection
 ) -> T:
-    """Repeat ``call`` while servers are away, visibly; raises `Stopped` when told to stop meanwhile."""
+    """Repeat ``call`` while servers are away, or refuse a right, visibly; raises `Stopped` when told to stop."""
 
     since, told = instant(time.time()), False
 
@@ -317,7 +327,7 @@ def _patiently(
         return answer.result()
 
     for attempt in Retrying(
-        retry=retry_if_exception_type((RetriableSourceError, RetriableDeliveryError)),
+        retry=retry_if_exception_type((RetriableSourceError, RetriableDeliveryError, RightMissing)),
         wait=wait_exponential(multiplier=0.2, max=LONGEST_PAUSE) + wait_random(0, 0.2),
         before_sleep=say,
         sleep=pause,

@@ -12,6 +12,7 @@ from connector.config import Configuration, KeystoreError, of_deltas
 from connector.errors import (
     AccessDenied,
     FatalSourceError,
+    MissingRight,
     Problem,
     ReplicasAway,
     RetriableSourceError,
@@ -27,6 +28,7 @@ from connector.source import (
     connection_settings,
     describe_tables,
     loose_datacenter,
+    useless_points,
 )
 from connector.table_name import TableName
 from connector.topology import MAX_TOKEN
@@ -58,6 +60,7 @@ def _check_scylla(configuration: Configuration, found: Findings) -> list[Describ
         connection.open()
         loose = loose_datacenter(connection.settings, connection.datacenters())
         found.warnings += [] if loose is None else [loose]
+        found.warnings += useless_points(connection)
         described = describe_tables(connection, list(configuration.connector.reading.tables))
         tables = [table for name, answer in described.items() if (table := _readable(connection, name, answer, found))]
         found.warnings += _untold(configuration, tables) + _refused_rows(configuration, connection, tables)
@@ -94,7 +97,7 @@ def _readable(
     except RetriableSourceError:
         raise
     except FatalSourceError as error:
-        found.problems.append(Problem(TABLES, str(error), str(name)))
+        found.problems.append(_kind(error)(TABLES, str(error), str(name)))
         return None
     return table
 
@@ -153,4 +156,8 @@ def _check_streams(connection: Connection, tables: Iterable[DescribedTable], fou
             refused.append(answer)
         elif isinstance(answer, Exception):
             raise answer
-    found.problems += [Problem(ADDRESSES, text) for text in dict.fromkeys(map(str, refused))]
+    found.problems += dict.fromkeys(_kind(error)(ADDRESSES, str(error)) for error in refused)
+
+
+def _kind(error: Exception) -> type[Problem]:
+    return MissingRight if isinstance(error, AccessDenied) else Problem

@@ -11,7 +11,7 @@ import threading
 
 from connector.config import Configuration
 from connector.delivery import group_members
-from connector.errors import RetriableDeliveryError
+from connector.errors import RetriableDeliveryError, RightMissing
 from connector.worker.checks import Waiting
 from connector.worker.settings import kafka_clients
 
@@ -30,7 +30,7 @@ def name_of_start(configuration: Configuration, stop: threading.Event, waiting: 
             with clients.named():
                 members = group_members(clients, [configuration.group])
             return None if members else secrets.token_hex(8)
-        except RetriableDeliveryError as error:
+        except (RetriableDeliveryError, RightMissing) as error:
             waiting.waiting_for = str(error)
             log.warning("whether the connector runs already is not known yet: %s", error)
         stop.wait(PAUSE_SECONDS)

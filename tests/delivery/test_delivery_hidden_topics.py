@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AclOperation, AdminClient
 
 from connector.delivery import (
     Follower,
@@ -21,7 +21,9 @@ from connector.delivery import (
     check_topics,
     clients,
     follow,
+    group_refusal,
     look_at_topic,
+    topic_refusals,
     topics,
 )
 from connector.delivery.beginning import AGAIN_SECONDS
@@ -31,7 +33,7 @@ from connector.delivery.producer import FailedRecord
 from connector.delivery.slots_reader import Run
 from connector.delivery.topic_creation import create_topics
 from connector.delivery.topic_facts import TopicSpec
-from connector.errors import RetriableDeliveryError, RightMissing
+from connector.errors import MissingRight, RetriableDeliveryError, RightMissing
 
 TOPIC = "shop.orders"
 GRANT = f"no right to see topic {TOPIC}, if there is one: grant DESCRIBE, READ and WRITE on it"
@@ -98,6 +100,7 @@ def test_who_does_not_answer_has_not_told_that_a_topic_was_deleted(admin: Hidden
 def test_a_hidden_topic_that_is_not_to_be_created_is_not_called_missing(admin: Hidden) -> None:
     spec = TopicSpec(TOPIC, create=False)
     (problem,) = check_topics(cast(AdminClient, admin), [spec]).problems
+    assert isinstance(problem, MissingRight), "`run` waits for it"
     assert "no right to see the topic" in problem.problem and problem.suggestion is not None
     assert problem.suggestion.startswith("grant READ, WRITE and DESCRIBE")
     admin.code = KafkaError.UNKNOWN_TOPIC_OR_PART
@@ -115,10 +118,10 @@ def test_rights_are_asked_for_by_whose_they_are(monkeypatch: pytest.MonkeyPatch)
             logins.append(properties["sasl.username"])
 
     monkeypatch.setattr(clients, "AdminClient", Admin)
-    given = KafkaClients({"sasl.username": "worker"}, {"sasl.username": "writer"})
-    for made in (given.admin, given.writers_admin):
+    given = KafkaClients({"sasl.username": "worker"}, {"sasl.username": "writer"}, {"sasl.username": "reader"})
+    for made in (given.admin, given.writers_admin, given.members_admin):
         made()
-    assert logins == ["worker", "writer"]
+    assert logins == ["worker", "writer", "reader"]
     monkeypatch.setattr(topics, "may_write", lambda admin, name: admin == "writer's")
     monkeypatch.setattr(topics, "known_facts", lambda admin, there: {TOPIC: TopicFacts(TOPIC, 1, False, 1_000_000)})
     there = SimpleNamespace(error=None, partitions={0: SimpleNamespace(error=None, leader=1, isrs=[1], replicas=[1])})
@@ -126,6 +129,51 @@ def test_rights_are_asked_for_by_whose_they_are(monkeypatch: pytest.MonkeyPatch)
     look = partial(look_at_topic, cast(AdminClient, asks), TopicSpec(TOPIC))
     assert isinstance(look(cast(Any, lambda: "writer's")), TopicFacts)
     assert "grant DESCRIBE and WRITE" in str(look(cast(Any, lambda: "another's")))
+
+
+class Granted:
+    """Tells the rights of one login, by topics and groups; lists nothing."""
+
+    def __init__(self, **rights: set[AclOperation]) -> None:
+        self.rights = rights
+
+    def describe_topics(self, wanted: Any, **_: Any) -> dict[str, Future[Any]]:
+        return {name: self._answer(name) for name in wanted.topic_names}
+
+    def describe_consumer_groups(self, wanted: list[str], **_: Any) -> dict[str, Future[Any]]:
+        return {name: self._answer(name) for name in wanted}
+
+    def _answer(self, name: str) -> Future[Any]:
+        answer: Future[Any] = Future()
+        answer.set_result(SimpleNamespace(authorized_operations=self.rights.get(name, set()), members=[]))
+        return answer
+
+
+def test_each_login_is_asked_for_the_rights_that_its_own_clients_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction commits offsets of the group, so producers need what consumers do, of the group and its topic."""
+    read, write = AclOperation.READ, AclOperation.WRITE
+    producers = Granted(offsets={write}, shop={write})
+    consumers = Granted(offsets={read}, ours={read})
+    monkeypatch.setattr(KafkaClients, "admin", lambda self: Granted(offsets={write}, shop={write}, schemas={write}))
+    monkeypatch.setattr(KafkaClients, "writers_admin", lambda self: producers)
+    monkeypatch.setattr(KafkaClients, "members_admin", lambda self: consumers)
+    given, offsets, schemas, shop = KafkaClients({}), TopicSpec("offsets"), TopicSpec("schemas"), TopicSpec("shop")
+    found = topic_refusals(given, written=[shop, schemas, offsets], read=[offsets, schemas], offsets=offsets)
+    assert [(each.value, each.suggestion) for each in found] == [
+        ("schemas", "grant WRITE on it to the login of producers"),
+        ("offsets", "grant READ on it to the login of producers"),
+        ("schemas", "grant READ on it to the login of consumers"),
+    ]
+    assert "login of producers" in str(group_refusal(given, "ours", transactions=True))
+    assert group_refusal(given, "ours", transactions=False) is None
+    producers.rights |= {"schemas": {write}, "offsets": {write, read}, "ours": {read}}
+    consumers.rights["schemas"] = {read}
+    assert topic_refusals(given, written=[shop, schemas], read=[schemas], offsets=offsets) == []
+    assert group_refusal(given, "ours", transactions=True) is None
+    consumers.rights.clear()
+    assert "producers" not in str(group_refusal(given, "ours", transactions=True))
+    monkeypatch.setattr(KafkaClients, "admin", lambda self: Hidden(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    assert topic_refusals(given, written=[], read=[schemas], offsets=None) == [], "that it cannot be created is told"
 
 
 def test_that_positions_may_not_be_seen_is_said_as_what_it_is(admin: Hidden) -> None:

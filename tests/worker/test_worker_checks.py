@@ -6,13 +6,23 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
 
 from connector.changes import CdcOptions, Column, TableDescription
-from connector.delivery import GroupMember, topic_reader
-from connector.errors import AccessDenied, Problem, ReplicasAway, RetriableDeliveryError
+from connector.delivery import GroupMember, KafkaClients, topic_reader
+from connector.errors import (
+    AccessDenied,
+    ConfigurationError,
+    DeliveryError,
+    MissingRight,
+    Problem,
+    ReplicasAway,
+    RetriableDeliveryError,
+    RightMissing,
+)
 from connector.source import Connection, ConnectionSettings, DescribedTable
 from connector.source.failures import translated
 from connector.source.log_reader import LogTable
@@ -167,6 +177,57 @@ def test_a_start_whose_login_is_refused_looks_at_what_it_logs_in_with_again(monk
     monkeypatch.setattr(source_checks, "_check_scylla", lambda *_: [])
     assert checks.wait_until_checked(wrong, threading.Event(), Shown(), [], lambda before: right) == []
     assert asked == [wrong, wrong, right], "a broker that is away is no reason to"
+
+
+def test_rights_are_waited_for_and_what_else_is_wrong_is_told_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A right that is taken while workers run is waited for: a `run` that ended for it would be started for ever."""
+    right = MissingRight("offset.storage.topic", "topic cannot be created", "offsets", "grant READ on it")
+    wrong = Problem("topic.prefix", "the topic is compacted")
+    gone = {B: Problem(objections.TABLES, "it does not exist")}
+    asked: list[str] = []
+
+    def marks_now(*_: object) -> Noted:
+        asked.append("marks")
+        if len(asked) == 1:
+            raise RightMissing("reading topic offsets: refused")
+        return Noted(25, frozenset({B}))
+
+    answers = [Findings(problems=[right], missing=gone), Findings(missing=gone), Findings(missing=gone)]
+    monkeypatch.setattr(checks, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(checks, "_checked", lambda *_: answers.pop(0))
+    monkeypatch.setattr(checks, "marks_now", marks_now)
+    shown = Shown()
+    assert checks.wait_until_checked(loaded(ALL), threading.Event(), shown) == [] and not answers
+    assert len(asked) == 2 and "refused" in str(shown.waiting_for)
+    answers += [Findings(problems=[right]), Findings(problems=[wrong, right])]
+    assert checks.wait_until_checked(loaded(ALL), threading.Event(), shown) == [wrong]
+    assert str(shown.waiting_for).startswith(f"{right} (since "), "with what to grant"
+    monkeypatch.setattr(checks, "check", lambda *_: Findings(problems=[right]))
+    monkeypatch.setattr(checks, "slots_by_marks", lambda *_: None)
+    assert checks.live_problems(loaded(ALL)) == [right], "validate refuses"
+
+
+def test_a_worker_that_begins_without_a_right_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one does that loses it: whoever takes the place of a worker that was killed is no other case."""
+    configuration, admin = loaded(), KafkaClients({"bootstrap.servers": "127.0.0.1:2"})
+    offsets = configuration.connector.delivery.offset_topic
+    data = Problem("topic.prefix", "Kafka takes no such name", "shop.ks.t")
+    problems = [MissingRight("offset.storage.topic", "refused", offsets), data]
+    said: list[Message] = []
+
+    def prepare_topics(*_: object) -> Any:
+        if len(said) < 2:
+            raise ConfigurationError(problems)
+        return {}, {}
+
+    monkeypatch.setattr(process, "prepare_topics", prepare_topics)
+    call = partial(process._topics, admin, configuration, ())
+    assert process._patiently("preparing topics", call, threading.Event(), said.append, admin) == ({}, {})
+    assert [type(each) for each in said] == 2 * [WaitingMessage] and "refused" in str(said[0])
+    problems[1] = Problem("offset.storage.topic", "the topic is not compacted", offsets)
+    said.clear()
+    with pytest.raises(ConfigurationError, match="not compacted"):
+        process._patiently("preparing topics", call, threading.Event(), said.append, admin)
 
 
 def test_that_kafka_does_not_tell_is_no_word_that_a_table_was_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,11 +423,15 @@ def unanswered(*_: object) -> None:
 
 def test_whether_a_connector_runs_already_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a group whose coordinator is away nobody tells for longer than one question lasts."""
-    answers: list[list[GroupMember] | RetriableDeliveryError] = [RetriableDeliveryError("describing: no answer"), []]
+    answers: list[list[GroupMember] | DeliveryError] = [
+        RightMissing("no right to describe it"),
+        RetriableDeliveryError("describing: no answer"),
+        [],
+    ]
 
     def group_members(*_: object) -> list[GroupMember]:
         answer = answers.pop(0)
-        if isinstance(answer, RetriableDeliveryError):
+        if isinstance(answer, DeliveryError):
             raise answer
         return answer
 
