@@ -57,9 +57,12 @@ class BaseQuery:
         """A scan may show rows that do not exist (see `connector.source.phantom_rows`)."""
         return bool(self.has_statics and self.clustering and self.timed)
 
+    @property
+    def token(self) -> str:
+        return f"token({', '.join(map(quote_identifier, self.partition_key))})"
+
     def by_token(self) -> str:
-        token = f"token({', '.join(map(quote_identifier, self.partition_key))})"
-        return f"{self._select()} WHERE {token} > ? AND {token} <= ?"
+        return f"{self._select()} WHERE {self.token} > ? AND {self.token} <= ?"
 
     def by_key(self) -> str:
         return f"{self._select()} WHERE {' AND '.join(f'{quote_identifier(name)} = ?' for name in self.partition_key)}"

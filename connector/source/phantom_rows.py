@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from connector.errors import RetriableSourceError
 from connector.source.base_rows import BaseQuery, TokenRange, read_keys, read_pages
 from connector.source.connection import Connection
 from connector.source.pages import RawPage, Row
@@ -31,7 +32,16 @@ class SecondLooks:
 
 
 def scan(connection: Connection, query: BaseQuery, span: TokenRange, looks: SecondLooks) -> Iterator[RawPage]:
-    """The rows of a token range, none of which is a phantom."""
+    """The rows of a token range, none of which is a phantom. Whoever is refused them is told which they are."""
+    try:
+        yield from _scanned(connection, query, span, looks)
+    except RetriableSourceError as error:
+        low, high = span
+        error.args = (f"rows with {low} < {query.token} <= {high}: {error}",)
+        raise
+
+
+def _scanned(connection: Connection, query: BaseQuery, span: TokenRange, looks: SecondLooks) -> Iterator[RawPage]:
     pages = read_pages(connection, partial(connection.statement, query.by_token(), span), described=query.description)
     if not query.deceivable:
         return pages

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from connector.changes import TableDescription
+from connector.errors import ReplicasAway
+from connector.source import phantom_rows
 from connector.source.base_rows import BaseQuery
 from connector.source.pages import RawPage, Row
-from connector.source.phantom_rows import SecondLooks, without_phantoms
+from connector.source.phantom_rows import SecondLooks, scan, without_phantoms
 
 TABLE = TableDescription("ks", "t", "", ())
 QUERY = BaseQuery(TABLE, ("pk",), ("pk", "ck", "s", "v"), ("s", "v"), 1, (3, 5), True)
@@ -124,3 +127,18 @@ def test_pages_keep_their_order_and_size_where_nothing_is_in_doubt() -> None:
     pages = list(without_phantoms(scanned(rows, 4, None, False), QUERY, lambda keys: pytest.fail(), SecondLooks()))
     assert [len(page.rows) for page in pages] == [4, 4, 1]
     assert [row for page in pages for row in page.rows] == rows
+
+
+def test_of_rows_that_are_refused_it_is_told_which_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = ReplicasAway("reading from db:9042: too few replicas are up: QUORUM needs 2, 1 are")
+    refusal.node = "db"
+
+    def refused(*_: object, **__: object) -> Iterator[RawPage]:
+        raise refusal
+
+    monkeypatch.setattr(phantom_rows, "read_pages", refused)
+    with pytest.raises(
+        ReplicasAway, match=r"^rows with -5 < token\(pk\) <= 7: reading from db:9042: .* QUORUM"
+    ) as told:
+        list(scan(SimpleNamespace(statement=print), QUERY, (-5, 7), SecondLooks()))  # type: ignore[arg-type]
+    assert told.value.node == "db"
