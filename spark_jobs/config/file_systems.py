@@ -17,6 +17,8 @@ _CREATES_ONCE = frozenset(("", "file", "hdfs", "viewfs", "abfs", "abfss", "wasb"
 RENAMES = frozenset(("", "file", "hdfs", "viewfs", "maprfs"))
 """Here a file is renamed in one step, which is what Iceberg's Hadoop catalog commits by."""
 _ICEBERG = "spark.sql.catalog.scylla_cdc"
+_OF_ONE_PROCESS = "S3SingleDriverLogStore"
+"""Delta's log store that keeps apart the writers of its own process, and of no other one."""
 
 
 def place_problems(values: Mapping[str, Any], passed_on: Mapping[str, str], file: str) -> list[Problem]:
@@ -41,6 +43,12 @@ def place_problems(values: Mapping[str, Any], passed_on: Mapping[str, str], file
         name = "lease.folder" if lease else "warehouse"
         found.append(Problem(name, text, str(lease or warehouse), remedy, file))
     return found
+
+
+def has_one_writer(sink: str, warehouse: str, passed_on: Mapping[str, str]) -> bool:
+    """Whether commits of two processes could overwrite each other, as the user has chosen."""
+    chosen = passed_on.get(f"spark.delta.logStore.{_scheme(warehouse)}.impl", "")
+    return sink == "delta" and chosen.endswith(_OF_ONE_PROCESS)
 
 
 def _scheme(path: str) -> str:

@@ -1,9 +1,10 @@
 """Keeps landed tables small: merged changes go when no reader needs them, old deletes are forgotten, files made large.
 
-In: settings. Out: what was (or, as a dry run, would be) done per table. It adds no rows and holds no lease: landing may
-go on meanwhile, and a commit that loses against one of landing's is tried again. Whole segments go, never single
-changes, and only those that the state's mark covers; positions keep their newest row, letters and definitions stay.
-Deletes go when they are old and nothing that is unread, unmerged or waiting could be older.
+In: settings. Out: what was (or, as a dry run, would be) done per table. It adds no rows, and holds no lease unless only
+one process may write: landing may go on meanwhile, and a commit that loses against one of landing's is tried again.
+Whole segments go, never single changes, and only those that the state's mark covers; positions keep their newest row,
+letters and definitions stay. Deletes go when they are old and nothing that is unread, unmerged or waiting could be
+older.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from spark_jobs.tables import (
     open_publisher,
     open_sink,
     unpublishable,
+    upkeep_lease,
     wait_free,
 )
 
@@ -87,17 +89,18 @@ def maintain(
 ) -> list[Upkeep]:
     """Upkeep of every configured table that has been landed. One that fails keeps no other from it. ``say`` is told
     what is being done."""
-    sink = open_sink(session, settings.session_config())
-    done: list[Upkeep] = []
-    for table in settings.tables:
-        landed = LandedTable(session, sink, table.keyspace, table.name)
-        try:
-            if landed.exists():
-                done.append(_kept_up(landed, settings, table, dry_run, say))
-        except Exception as error:
-            # Without Spark no table can be kept up.
-            require_spark(session)
-            done.append(Upkeep(str(table), (), 0, 0, 0, 0, problem=one_line(error)))
+    with contextlib.nullcontext() if dry_run else upkeep_lease(session, settings):
+        sink = open_sink(session, settings.session_config())
+        done: list[Upkeep] = []
+        for table in settings.tables:
+            landed = LandedTable(session, sink, table.keyspace, table.name)
+            try:
+                if landed.exists():
+                    done.append(_kept_up(landed, settings, table, dry_run, say))
+            except Exception as error:
+                # Without Spark no table can be kept up.
+                require_spark(session)
+                done.append(Upkeep(str(table), (), 0, 0, 0, 0, problem=one_line(error)))
     if not done:
         raise LandingError(f"nothing has been landed in {settings.warehouse} yet")
     return done

@@ -25,6 +25,7 @@ from spark_jobs.tables.lease import (
     holds,
     job_lease,
     leases,
+    upkeep_lease,
     wait_free,
 )
 from spark_jobs.tables.levels import MARK_PART
@@ -72,6 +73,7 @@ __all__ = [
     "register_landed",
     "uncompiled",
     "unpublishable",
+    "upkeep_lease",
     "wait_free",
     "without_feed",
 ]

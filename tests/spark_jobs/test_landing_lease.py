@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from connector.errors import LandingError
+from spark_jobs.config import load_settings
 from spark_jobs.tables import lease as leases
 from spark_jobs.tables.lease import Lease, LocalFolder, wait_free
 from tests.servers.patience import until
@@ -51,6 +52,31 @@ def test_a_file_that_is_being_written_is_no_dead_holders(tmp_path: Path) -> None
     with pytest.raises(LandingError, match="written by another job"):
         Lease(folder, "job", 60_000).acquire()
     assert folder.names() == ["job.1"]
+
+
+def test_where_only_one_process_may_write_nothing_writes_beside_another(tmp_path: Path) -> None:
+    """Of two processes with Delta's log store for one, one commit overwrote the other, and what it told was lost."""
+    file = {
+        "name": "job",
+        "bootstrap.servers": "127.0.0.1:1",
+        "topic.prefix": "p",
+        "tables": ["ks.t"],
+        "warehouse": "s3a://lake",
+        "lease.folder": str(tmp_path),
+    }
+    several = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"}
+    one = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3SingleDriverLogStore"}
+    # A folder of this machine needs no session.
+    session: Any = None
+    with leases.job_lease(session, settings := load_settings({**file, **one})):
+        with pytest.raises(LandingError, match="written by another job: land"), leases.upkeep_lease(session, settings):
+            pass
+        with pytest.raises(LandingError, match="Stop land until backfill has ended"):
+            leases.filling_lease(session, settings)
+        with leases.upkeep_lease(session, others := load_settings({**file, **several})):
+            leases.filling_lease(session, others)
+    with leases.upkeep_lease(session, settings), pytest.raises(LandingError, match="by another job: maintain"):
+        leases.job_lease(session, settings).acquire()
 
 
 def test_what_never_can_be_read_holds_nothing(tmp_path: Path) -> None:
