@@ -104,7 +104,9 @@ class Filling:
         plan = self._plan(table, versions, source, self.landed(table).restore())
         self._left_out(table, plan.known.layout())
 
-    def fill(self, table: TableName, versions: Sequence[TableDefinition], covered: Offsets | None = None) -> Filled:
+    def fill(
+        self, table: TableName, versions: Sequence[TableDefinition], lease: Lease, covered: Offsets | None = None
+    ) -> Filled:
         """``covered`` are ends of the topics that no part of the source was read before."""
         landed = self.landed(table)
         source = described(self.access, table)
@@ -144,9 +146,14 @@ class Filling:
             # Counted on their way: questions about a changelog cost more than the rows of a small table.
             seen, column = Observation(), F.col("segment")
             kinds = (F.count_if(column == of).alias(name) for name, of in (("made", segment), ("dead", DEAD)))
+            # It was read for a minute, in which this process may have stood still for longer.
+            lease.check()
             landed.append(changes.observe(seen, *kinds).unionByName(landed.note_row(begun), allowMissingColumns=True))
             counted = told(self.session, seen)
             made, dead = made + counted["made"], dead + counted["dead"]
+            # What stays for a history is compacted by segments: all of a large table in one would be one piece.
+            segment += 1
+        lease.check()
         landed.merge(layout, segment, mark, restored.positions)
         done = replace(begun, filled_to=None, incomplete=None, rebuilding=False, sequence=begun.sequence + 1)
         landed.prepare(done)
@@ -317,7 +324,7 @@ def backfill(
                 done.append(Filled(str(table), 0, 0, 0, ()))
                 continue
             say(f"{table}: reading the source")
-            done.append(filling.fill(table, versions.get(str(table), ()), covered))
+            done.append(filling.fill(table, versions.get(str(table), ()), lease, covered))
     return done
 
 

@@ -38,7 +38,7 @@ def rebuild(
         raise LandingError(f"{table} is not one of the configured tables")
     sink = open_sink(session, settings.session_config())
     landed = LandedTable(session, sink, table.keyspace, table.name)
-    with job_lease(session, settings, "rebuild"):
+    with job_lease(session, settings, "rebuild") as lease:
         restored = landed.restore()
         known = restored.known
         lacking = _lacking(session, settings, table, restored)
@@ -71,7 +71,7 @@ def rebuild(
         landed.forget()
         # The view says what does not exist any more; one made before would go on to show it.
         landed.register(layout)
-        return None if filling is None or versions is None else filling.fill(table, versions, covered)
+        return None if filling is None or versions is None else filling.fill(table, versions, lease, covered)
 
 
 def _lacking(session: SparkSession, settings: Settings, table: TableName, restored: Restored) -> str | None:

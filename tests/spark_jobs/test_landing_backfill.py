@@ -169,20 +169,23 @@ def _killed(*_: Any) -> DataFrame:
 
 
 def _interrupted(source: SourceTables, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A backfill that ends after the first of its parts."""
+    """A backfill that ends after the first of its parts, since its lease is another's when it has read the second."""
     read, spans = backfilling.read_source, []
 
     def reading(*arguments: Any) -> DataFrame:
         spans.append(arguments[3])
-        if len(spans) > 1:
-            raise LandingError("it was killed")
         return read(*arguments)
+
+    def check(_: Lease) -> None:
+        if len(spans) > 1:
+            raise LandingError("it was taken over")
 
     with monkeypatch.context() as patch:
         patch.setattr(backfilling, "read_source", reading)
+        patch.setattr(Lease, "check", check)
         # In two parts each has rows of the few partitions.
         patch.setattr(backfilling, "_SPANS", 2)
-        with pytest.raises(LandingError, match="it was killed"):
+        with pytest.raises(LandingError, match="it was taken over"):
             filled(source, name)
     known = source.landed(name).known()
     assert known is not None and known.filled_to == spans[0][-1][1]
