@@ -60,7 +60,9 @@ _CAUSES = {
     ),
     KafkaError.CONCURRENT_TRANSACTIONS: (
         "its last transaction has not ended yet; where that lasts, a partition that it wrote to, of a topic or of "
-        "Kafka's own, takes no record: it has no leader, or fewer replicas in sync than min.insync.replicas"
+        "Kafka's own, takes no record: it has no leader, or fewer replicas in sync than min.insync.replicas, or its "
+        "max.message.bytes was less than 78 for a while: raise that, then restart the broker that coordinates the "
+        "transaction, which tries no more"
     ),
     KafkaError.INVALID_TRANSACTION_TIMEOUT: (
         "transaction.timeout.ms, 15000 unless the worker's file has another, is more than the brokers' "

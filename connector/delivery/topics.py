@@ -98,6 +98,7 @@ def check_topics(admin: AdminClient, specs: Iterable[TopicSpec], beside: Iterabl
         [problem for spec, problem in found if not spec.essential],
         [_MISSES_CHANGES.format(spec.name) for spec in specs if spec.keeps_all and _is_compacted(spec, facts)]
         + [_STAMPED_BY_BROKERS.format(spec.name) for spec in present if _lacks_its_times(spec, facts)]
+        + [warning for spec in present for warning in _too_small(spec, facts)]
         + too_few(there, {spec.name: spec.replication for spec in [*present, *beside] if spec.compacted}),
     )
 
@@ -110,6 +111,21 @@ _STAMPED_BY_BROKERS: Final = (
     "topic {} has message.timestamp.type=LogAppendTime, whose times do not tell which transaction a record is of: one "
     "that a broker's crash leaves without its end blocks read_committed consumers until somebody ends it by hand; set "
     "CreateTime on it"
+)
+
+#: What a broker writes where a transaction ends: a batch of one record.
+END_BYTES: Final = 78
+#: More than what is kept of one thing, be all of its names as long as they may be.
+STATE_BYTES: Final = 16_384
+
+_TAKES_NO_END: Final = (
+    "topic {} has max.message.bytes={}: it takes no record, and not even the end of a transaction (78 bytes). One that "
+    "is under way there blocks its producer and all read_committed consumers until the limit is raised and then the "
+    "broker that coordinates the transaction is restarted; raise it"
+)
+_TAKES_LITTLE: Final = (
+    "topic {} has max.message.bytes={}, and what is kept in it may be larger: nothing that it belongs to is delivered "
+    "then; raise it"
 )
 
 
@@ -126,6 +142,13 @@ def _needs_its_times(spec: TopicSpec) -> bool:
 
 def _lacks_its_times(spec: TopicSpec, facts: Mapping[str, TopicFacts]) -> bool:
     return _needs_its_times(spec) and facts[spec.name].stamped
+
+
+def _too_small(spec: TopicSpec, facts: Mapping[str, TopicFacts]) -> list[str]:
+    limit = facts[spec.name].max_message_bytes
+    if limit < END_BYTES:
+        return [_TAKES_NO_END.format(spec.name, limit)]
+    return [_TAKES_LITTLE.format(spec.name, limit)] if spec.compacted and limit < STATE_BYTES else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +169,9 @@ def seen_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> dict[str, See
         if spec.name in facts:
             told = [_MISSES_CHANGES] if spec.keeps_all and _is_compacted(spec, facts) else []
             told += [_STAMPED_BY_BROKERS] if _lacks_its_times(spec, facts) else []
+            small = _too_small(spec, facts)
             problems = "; ".join(map(_told, mismatches(spec, facts[spec.name])))
-            found[spec.name] = SeenTopic(problems or None, tuple(each.format(spec.name) for each in told))
+            found[spec.name] = SeenTopic(problems or None, (*(each.format(spec.name) for each in told), *small))
     return found
 
 

@@ -12,3 +12,4 @@ def test_a_transaction_that_does_not_end_says_what_to_look_at() -> None:
     told = str(translated(KafkaError(KafkaError.CONCURRENT_TRANSACTIONS), "initialising transactions"))
     assert told.startswith("initialising transactions: CONCURRENT_TRANSACTIONS: ")
     assert "it has no leader, or fewer replicas in sync than min.insync.replicas" in told
+    assert "its max.message.bytes was less than 78 for a while: raise that, then restart the broker" in told

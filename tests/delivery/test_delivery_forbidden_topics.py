@@ -19,7 +19,14 @@ from confluent_kafka.admin import (
 
 from connector.delivery import KafkaClients, Membership, OutgoingRecord, TransactionalProducer, transaction_refusal
 from connector.delivery.topic_facts import TopicFacts, TopicSpec, partitions_of, topic_partitions
-from connector.delivery.topics import check_topics, ensure_topics, look_at_topic
+from connector.delivery.topics import (
+    END_BYTES,
+    STATE_BYTES,
+    check_topics,
+    ensure_topics,
+    look_at_topic,
+    seen_topics,
+)
 from connector.errors import ConfigurationError, FatalDeliveryError, TransactionAborted
 from connector.worker.kafka_checks import lacking_rights
 from embedded import ports
@@ -67,6 +74,29 @@ def test_topics_that_brokers_stamp_are_warned_about(kafka: Any, unique: Callable
     first, second = check_topics(admin, asked).warnings
     assert f"topic {data.name} has message.timestamp.type=LogAppendTime" in first
     assert f"topic {offsets.name} has message.timestamp.type=LogAppendTime" in second
+
+
+def test_topics_whose_records_may_be_too_small_are_warned_about(kafka: Any, unique: Callable[[str], str]) -> None:
+    """Where the end of a transaction does not fit, it never ends: Kafka's coordinator does not try again."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+
+    def limited(name: str, limit: int, compacted: bool | None = None) -> TopicSpec:
+        config = {"max.message.bytes": str(limit)}
+        if compacted:
+            config["cleanup.policy"] = "compact"
+        return TopicSpec(unique(name), config=config, compacted=compacted)
+
+    none, data = limited("none", END_BYTES - 1), limited("data", END_BYTES)
+    state, enough = limited("state", STATE_BYTES - 1, True), limited("enough", STATE_BYTES, True)
+    asked = [none, data, state, enough]
+    ensure_topics(admin, asked)
+    first, second = check_topics(admin, asked).warnings
+    assert f"topic {none.name} has max.message.bytes={END_BYTES - 1}: it takes no record" in first
+    assert "raised and then the broker that coordinates the transaction is restarted" in first
+    assert f"topic {state.name} has max.message.bytes={STATE_BYTES - 1}, and what is kept in it may be larger" in second
+    seen = seen_topics(admin, asked)
+    assert [seen[spec.name].warnings for spec in asked] == [(first,), (), (second,), ()]
+    assert not any(each.misfit for each in seen.values())
 
 
 def test_what_brokers_have_against_a_topic_is_found_without_creating_any(
