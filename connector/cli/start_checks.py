@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from connector.aside import SILENT_SECONDS
 from connector.config import Configuration
-from connector.errors import ConfigurationError, Problem, RightMissing
+from connector.errors import ConfigurationError, MissingRight, Problem, RightMissing
 from connector.worker.shared_state import SharedState
 from connector.worker.slots import Noted, slots_by_marks
 from connector.worker.supervisor import Supervisor
@@ -56,16 +56,13 @@ class StartChecks:
                     starts[name] = name_of_start(configuration, stop, waiting)
             if problems or stop.is_set():
                 return problems, None
-            try:
-                noted = slots_by_marks(configuration, stop.is_set)
-            except RightMissing as error:
-                # Workers wait until it is granted, and say so.
-                log.debug("the number of slots is not known yet: %s", error)
-                noted = None
+            noted = slots_by_marks(configuration, stop.is_set)
             lost = None if noted is not None or stop.is_set() else lost_positions(configuration)
         except ConfigurationError as error:
             # Of the offsets topic, whoever of them has read it.
             return error.problems, None
+        except RightMissing as error:
+            return [MissingRight("offset.storage.topic", str(error))], None
         if lost is not None:
             log.warning("%s", lost)
         self.supervisor.warnings[name] = (*found, *([] if lost is None else [lost]))

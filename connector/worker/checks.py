@@ -84,8 +84,7 @@ def wait_until_checked(
     warnings: list[str] | None = None,
     again: Callable[[Configuration], Configuration] = lambda before: before,
 ) -> Sequence[Problem]:
-    """For `run`: what reachable servers object to; waits, visibly, for those that do not answer, and for rights.
-    ``warnings`` gets what
+    """For `run`: what reachable servers object to; waits, visibly, for those that do not answer. ``warnings`` gets what
     stays true while it runs, and is logged. ``again``: the configuration with what its references name by then, asked
     for where servers refuse the login."""
     pause, since, first, refusals = FIRST_PAUSE, instant(time.time()), True, login_attempts()
@@ -94,7 +93,6 @@ def wait_until_checked(
         first = False
         if found is None:
             break
-        found.wait_for_rights()
         problems = [*found.problems, *_never_read(configuration, found, stop)]
         if problems or not found.unreachable:
             for warning in [*found.warnings, *map(str, found.awaited)]:
@@ -102,20 +100,14 @@ def wait_until_checked(
             if warnings is not None:
                 warnings += found.warnings
             return problems
-        missing = all(isinstance(problem, MissingRight) for problem in found.unreachable)
-        waiting.waiting_for = f"{'; '.join(map(_why, found.unreachable))} (since {since})"
-        what = "rights" if missing else "servers"
-        log.warning("waiting for %s: %s; retrying in %.1f s", what, waiting.waiting_for, pause)
+        unreachable = "; ".join(problem.problem for problem in found.unreachable)
+        waiting.waiting_for = f"{unreachable} (since {since})"
+        log.warning("waiting for servers: %s; retrying in %.1f s", waiting.waiting_for, pause)
         stop.wait(pause)
         pause = min(LONGEST_PAUSE, pause * 2)
         if found.refused and not stop.is_set() and refusals.is_due(time.monotonic()):
             configuration = again(configuration)
     return []
-
-
-def _why(waited: Problem) -> str:
-    """What is missing is told with where, and with what to grant; who is away says where it should be by itself."""
-    return str(waited) if isinstance(waited, MissingRight) else waited.problem
 
 
 def _never_read(configuration: Configuration, found: Findings, stop: threading.Event) -> list[Problem]:
@@ -130,8 +122,7 @@ def _never_read(configuration: Configuration, found: Findings, stop: threading.E
         found.unreachable.append(no_kafka(str(error), configuration))
         return []
     except RightMissing as error:
-        found.unreachable.append(MissingRight("offset.storage.topic", str(error)))
-        return []
+        return [MissingRight("offset.storage.topic", str(error))]
     read = frozenset[TableName]() if noted is None else noted.tables
     return [problem for table, problem in found.missing.items() if table not in read]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from connector.errors import MissingRight, Problem
+from connector.errors import Problem
 from connector.table_name import TableName
 
 ADDRESSES = "scylla.cluster.ip.addresses"
@@ -29,8 +29,3 @@ class Findings:
     awaited: list[Problem] = field(default_factory=list)
     refused: bool = False
     warnings: list[str] = field(default_factory=list)
-
-    def wait_for_rights(self) -> None:
-        """For who goes on to ask: until they are granted it is as if who refuses them did not answer."""
-        self.unreachable += [problem for problem in self.problems if isinstance(problem, MissingRight)]
-        self.problems = [problem for problem in self.problems if not isinstance(problem, MissingRight)]

@@ -275,7 +275,7 @@ def _topics(
     except ConfigurationError as error:
         essential = {spec.name for spec in specs if spec.essential}
         needed = [each for each in error.problems if each.value in essential]
-        if all(isinstance(each, MissingRight) for each in needed):
+        if needed and all(isinstance(each, MissingRight) for each in needed):
             raise RightMissing("; ".join(map(str, needed))) from None
         raise
     for topic, why in unusable.items():

@@ -179,29 +179,19 @@ def test_a_start_whose_login_is_refused_looks_at_what_it_logs_in_with_again(monk
     assert asked == [wrong, wrong, right], "a broker that is away is no reason to"
 
 
-def test_rights_are_waited_for_and_what_else_is_wrong_is_told_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A right that is taken while workers run is waited for: a `run` that ended for it would be started for ever."""
+def test_rights_that_are_missing_at_the_start_end_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody who has just started it looks at what it says."""
     right = MissingRight("offset.storage.topic", "topic cannot be created", "offsets", "grant READ on it")
-    wrong = Problem("topic.prefix", "the topic is compacted")
-    gone = {B: Problem(objections.TABLES, "it does not exist")}
-    asked: list[str] = []
 
     def marks_now(*_: object) -> Noted:
-        asked.append("marks")
-        if len(asked) == 1:
-            raise RightMissing("reading topic offsets: refused")
-        return Noted(25, frozenset({B}))
+        raise RightMissing("reading topic offsets: refused")
 
-    answers = [Findings(problems=[right], missing=gone), Findings(missing=gone), Findings(missing=gone)]
-    monkeypatch.setattr(checks, "FIRST_PAUSE", 0.0)
+    answers = [Findings(problems=[right]), Findings(missing={B: Problem(objections.TABLES, "it does not exist")})]
     monkeypatch.setattr(checks, "_checked", lambda *_: answers.pop(0))
     monkeypatch.setattr(checks, "marks_now", marks_now)
-    shown = Shown()
-    assert checks.wait_until_checked(loaded(ALL), threading.Event(), shown) == [] and not answers
-    assert len(asked) == 2 and "refused" in str(shown.waiting_for)
-    answers += [Findings(problems=[right]), Findings(problems=[wrong, right])]
-    assert checks.wait_until_checked(loaded(ALL), threading.Event(), shown) == [wrong]
-    assert str(shown.waiting_for).startswith(f"{right} (since "), "with what to grant"
+    told = [*checks.wait_until_checked(loaded(ALL), threading.Event(), Shown())]
+    told += checks.wait_until_checked(loaded(ALL), threading.Event(), Shown())
+    assert told == [right, MissingRight("offset.storage.topic", "reading topic offsets: refused")]
     monkeypatch.setattr(checks, "check", lambda *_: Findings(problems=[right]))
     monkeypatch.setattr(checks, "slots_by_marks", lambda *_: None)
     assert checks.live_problems(loaded(ALL)) == [right], "validate refuses"
