@@ -39,7 +39,9 @@ from spark_jobs.stream.moving_keys import move_keys
 from spark_jobs.stream.progress import Progress
 from spark_jobs.stream.publishing import Publishing
 from spark_jobs.stream.record_stream import batch_ends, record_stream
+from spark_jobs.stream.table_topics import TableTopics
 from spark_jobs.stream.telling import one_line, told
+from spark_jobs.stream.unmerged import Unmerged
 from spark_jobs.stream.versions import told_versions
 from spark_jobs.tables import (
     Known,
@@ -48,10 +50,7 @@ from spark_jobs.tables import (
     Parcel,
     Parcels,
     check_landed,
-    check_positions,
     check_rebuilt,
-    check_same_topics,
-    lacking,
     notices,
     plan_table,
     uncompiled,
@@ -61,8 +60,6 @@ _LOOKED_FOR_S = 5.0
 """How often parcels of a backfill are looked for while one is under way."""
 _FEW = 500
 """So many records are not worth that Spark compiles what it does with them."""
-_BATCHES = 200
-"""So many are merged however few their changes are: each has left small files that every reader opens."""
 
 
 class TableStream:
@@ -85,7 +82,7 @@ class TableStream:
         self.sink = sink
         self.settings = settings
         self.table = table
-        self.topics = topics
+        self.topics = TableTopics(topics, settings, table)
         self.schemas = schemas
         self.lease = lease
         self.progress = progress
@@ -96,22 +93,13 @@ class TableStream:
         self._layout: Layout | None = None
         self._known: Known | None = None
         self._registry = Registry(settings.registry_urls, settings.passed_on)
-        self._segment = 0
-        self._positions: Offsets = {}
-        #: Where it stood when the job began.
-        self._began: Offsets | None = None
-        self._mark = 0
-        self._unmerged = 0
-        self._since_ms: int | None = None
+        self._unmerged = Unmerged(settings)
         self._offsets_folder = ""
         self._said: set[str] = set()
         self._has_rows = False
         self._has_letters = False
         self._ends = EndingCells()
-        self._lacking: str | None = None
-        self._topic_ids: Mapping[str, str] = {}
         self._housekeeping = Housekeeping(settings)
-        self._batches = 0
         self._filling = False
         self._looked_for = 0.0
         self._publishing = Publishing(session, settings, sink, table, lease, self._say)
@@ -120,40 +108,19 @@ class TableStream:
     def name(self) -> str:
         return str(self.table)
 
-    @property
-    def data_topic(self) -> str:
-        return self.settings.names.data_topic(self.table.keyspace, self.table.name)
-
-    @property
-    def range_topic(self) -> str:
-        return self.settings.names.range_deletes_topic(self.table.keyspace, self.table.name)
-
     def start(self, once: bool) -> None:
         """Prepares the table and starts its query; with ``once`` it ends at the topics' present ends."""
         landed = self._landed(self.session)
         # A job that lands once tries a few times only; its letters wait for the next one.
         self._registry.patience_s = 0.0 if once else PATIENCE_S
         restored = landed.restore()
-        self._known, self._segment, self._mark = restored.known, restored.segment, restored.mark
+        self._known = restored.known
         self._ends.begin(counted=False)
-        self._unmerged, self._since_ms = restored.unmerged, restored.since_ms
-        self._has_rows, self._batches = restored.has_rows, 0
-        self._has_letters = restored.letters
-        self._housekeeping.merged(self._mark)
-        positions = restored.positions
-        self._positions = dict(positions)
-        if self._began is None:
-            self._began = positions
-        partitions = self.topics.partitions([self.data_topic, self.range_topic])
-        begins = self.topics.offsets([self.data_topic, self.range_topic], beginning=True)
-        self._lacking = lacking(restored, begins)
-        ends = self.topics.offsets([self.data_topic, self.range_topic])
-        # Without a topic another problem may be the first one to mend, and no id is noted that is not looked at.
-        self._topic_ids = {}
-        if self.data_topic in partitions:
-            self._topic_ids = self.topics.ids([self.data_topic, self.range_topic])
-            check_positions(self.table, self._known, positions, begins, ends, self._topic_ids)
-        self._segment = self._publishing.begin(restored)
+        self._unmerged.begin(restored)
+        self._has_rows, self._has_letters = restored.has_rows, restored.letters
+        self._housekeeping.merged(restored.mark)
+        partitions = self.topics.begin(restored)
+        self._unmerged.segment = self._publishing.begin(restored)
         landed.widen()
         # A start after a failure does all that the one before it may not have come to.
         self._layout = None
@@ -165,16 +132,16 @@ class TableStream:
         self._ends.begin(counted=not restored.letters)
         # Somebody may have read it while nobody landed.
         self._filling = Parcels(landed).exist()
-        if self.data_topic not in partitions:
+        if self.topics.data not in partitions:
             raise LandingError(
-                f"{self.table}: there is no topic {self.data_topic}; start the connector, or correct topic.prefix"
+                f"{self.table}: there is no topic {self.topics.data}; start the connector, or correct topic.prefix"
             )
         run, runs = uuid.uuid4().hex, f"{self.settings.checkpoint}/{self.settings.name}/{self.table}"
         # Those of jobs that were killed: whoever has the lease needs none of them.
         self._delete(hadoop_path(self.session, runs))
         checkpoint = f"{runs}/{run}"
         self._offsets_folder = f"{checkpoint}/offsets"
-        stream = record_stream(self.session, self.settings, (self.data_topic, self.range_topic), partitions, positions)
+        stream = record_stream(self.session, self.settings, self.topics.names, partitions, restored.positions)
         writer = stream.writeStream.foreachBatch(self._batch).option("checkpointLocation", checkpoint)
         self.session.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         if once:
@@ -211,7 +178,7 @@ class TableStream:
         """Follows the table's versions, and lands letters that waited for them; ``anew``: also if there is none."""
         versions = told_versions(self.table, self.schemas, self.described.get(self.name), self._say)
         check_rebuilt(self.table, self._known)
-        plan = plan_table(self.settings, self.table, versions, self._known, self._lacking, self._topic_ids)
+        plan = plan_table(self.settings, self.table, versions, self._known, self.topics.lacking, self.topics.ids)
         if not plan.changed and self._layout is not None and not anew:
             return
         if self._has_rows and not plan.recreated:
@@ -226,10 +193,8 @@ class TableStream:
         if plan.changed:
             if plan.recreated:
                 # Before the new table is noted: a crash between the two finds it new again.
-                landed.clear(self._segment, self._positions)
-                self._mark = self._segment
-                self._segment += 1
-                self._unmerged, self._since_ms = 0, None
+                landed.clear(self._unmerged.segment, self.topics.positions)
+                self._unmerged.merged()
             self._layout = landed.prepare(plan.known)
         else:
             self._layout = plan.known.layout()
@@ -246,9 +211,8 @@ class TableStream:
         """The landed rows get the keys that the new definitions find them by; what is published is made anew."""
         assert self._known is not None
         before = self._known.layout()
-        landed.merge(before, self._segment, self._mark, self._positions)
-        self._mark, self._unmerged, self._since_ms = self._segment, 0, None
-        self._segment += 1
+        landed.merge(before, self._unmerged.segment, self._unmerged.mark, self.topics.positions)
+        self._unmerged.merged()
         move_keys(landed, before, known.layout())
         return replace(known, lineage=known.lineage + 1)
 
@@ -273,7 +237,7 @@ class TableStream:
         """Brings the published table up to what has landed, if that is due or wanted ``now``."""
         with self._publishing.lock:
             if self._publishing.is_due(now):
-                self._segment = self._publishing.publish(self._segment)
+                self._unmerged.segment = self._publishing.publish(self._unmerged.segment)
                 # Only now: a catalog that does not answer must not leave the published segment to be filled further.
                 self._publishing.enroll()
 
@@ -303,7 +267,7 @@ class TableStream:
         if parcel.is_for(self._known):
             known, seen = parcel.taken_into(self._known), Observation()
             counts = F.count_if(F.col("segment") != DEAD).alias("landed"), F.count(TTL).alias(TTL)
-            frame = parcels.rows(parcel, self._segment).observe(seen, *counts)
+            frame = parcels.rows(parcel, self._unmerged.segment).observe(seen, *counts)
             with self._ends.counting():
                 landed.append(frame.unionByName(landed.note_row(known), allowMissingColumns=True))
                 counted = told(self.session, seen)
@@ -311,13 +275,13 @@ class TableStream:
                 self.lease.check()
                 self._known, self._has_rows, self._has_letters = known, True, True
                 if known.incomplete is None:
-                    self._lacking = self.progress.of(self.name).incomplete = None
+                    self.topics.lacking = self.progress.of(self.name).incomplete = None
                 self._publishing.landed({})
                 self._publishing.adopt(known)
                 if counted[TTL]:
                     self._expect_ends(landed)
-            self._count(counted["landed"])
-            if self._merge_is_due():
+            self._unmerged.count(counted["landed"])
+            if self._unmerged.is_due:
                 self._merge(landed)
         parcels.remove(parcel.number)
 
@@ -335,10 +299,10 @@ class TableStream:
         self.lease.check()
         landed = self._landed(self.session)
         with self._publishing.lock:
-            if self._layout is not None and self._merge_is_due():
+            if self._layout is not None and self._unmerged.is_due:
                 # Nothing came since: there was no batch that would have done it.
                 self._merge(landed)
-            positions = dict(self._positions)
+            positions = dict(self.topics.positions)
         self._housekeeping.keep(landed, self._publishing, positions)
         if self._has_letters:
             with self._publishing.lock:
@@ -352,24 +316,18 @@ class TableStream:
         landed = self._landed(session)
         self.lease.check()
         ends = batch_ends(session, self._offsets_folder, number)
-        if news := any(self._positions.get(place) != end for place, end in ends.items()):
-            self._check_topics()
+        if news := self.topics.is_news(ends):
+            self.topics.check_same(self._known)
         self._adopt(landed)
         if news:
-            few = sum(end - self._positions.get(place, 0) for place, end in ends.items()) <= _FEW
-            with uncompiled(session, few):
+            with uncompiled(session, self.topics.count(ends) <= _FEW):
                 self._append(landed, batch, ends)
         else:
             # Spark begins with a batch, also if nothing came since the job before.
             self.progress.batch(self.name, 0, {}, None)
-        if self._merge_is_due():
+        if self._unmerged.is_due:
             self._merge(landed)
-        self.progress.of(self.name).unmerged = self._unmerged
-
-    def _check_topics(self) -> None:
-        """Spark reads on in a topic that was deleted and created again, once that has grown past what was read."""
-        self._topic_ids = {**self._topic_ids, **self.topics.ids([self.data_topic, self.range_topic])}
-        check_same_topics(self.table, self._known, self._positions, self._topic_ids)
+        self.progress.of(self.name).unmerged = self._unmerged.rows
 
     def _append(self, landed: LandedTable, batch: DataFrame, ends: Offsets) -> None:
         frame = self._decoded(batch.selectExpr("*", MADE_BY, CELL_TTLS))
@@ -378,30 +336,27 @@ class TableStream:
         counts += [f"count_if(segment <> {DEAD}) AS landed", "max(ts) AS newest", f"count({TTL}) AS {TTL}"]
         frame = frame.observe(seen, *map(F.expr, counts))
         with self._ends.counting():
-            landed.append(frame.unionByName(landed.position_rows(ends, self._segment), allowMissingColumns=True))
+            landed.append(
+                frame.unionByName(landed.position_rows(ends, self._unmerged.segment), allowMissingColumns=True)
+            )
             self._has_rows = self.landed = True
-            self._positions.update(ends)
+            self.topics.positions.update(ends)
             self._publishing.landed(ends)
             counted = told(landed.session, seen)
             if counted[TTL]:
                 self._expect_ends(landed)
         dead = {str(reason): counted[reason] for reason in DeadReason if counted[reason]}
         self._has_letters |= bool(dead)
-        self._count(counted["landed"])
+        self._unmerged.count(counted["landed"])
         self.progress.batch(self.name, counted["landed"], dead, counted["newest"])
-
-    def _count(self, rows: int) -> None:
-        self._unmerged += rows
-        self._batches += 1
-        if rows and self._since_ms is None:
-            self._since_ms = int(time.time() * 1000)
 
     def _decoded(self, batch: DataFrame) -> DataFrame:
         assert self._layout is not None
+        segment, range_topic = self._unmerged.segment, self.topics.range_deletes
         register_functions(batch.sparkSession, self._layout)
         if self.settings.avro:
-            return decoded_avro(batch, self._layout, self._segment, self.range_topic, self._registry)
-        return decoded_json(batch, self._layout, self._segment, self.range_topic, self.settings.schemas_enable)
+            return decoded_avro(batch, self._layout, segment, range_topic, self._registry)
+        return decoded_json(batch, self._layout, segment, range_topic, self.settings.schemas_enable)
 
     def _land_letters(self, landed: LandedTable, created_again: bool) -> bool:
         """Decodes again the dead letters that only waited for a definition or a schema, in a segment of its own. Says
@@ -411,29 +366,22 @@ class TableStream:
         waiting = waiting_letters(landed, self._registry if self.settings.avro else None, created_again)
         if waiting is None:
             return False
-        self._segment += 1
+        self._unmerged.segment += 1
         seen, landing = Observation(), F.count_if(F.col("segment") != DEAD).alias("landed")
         letters = self._decoded(waiting.records).observe(seen, landing, F.count(TTL).alias(TTL))
         landed.replace_letters(letters, waiting.reasons, waiting.always)
-        self._segment += 1
+        self._unmerged.segment += 1
         self._publishing.landed({})
         counted = told(landed.session, seen)
-        self._count(counted["landed"])
-        self.progress.letters_landed(self.name, counted["landed"], landed.letters_since(self._began or {}))
+        self._unmerged.count(counted["landed"])
+        self.progress.letters_landed(self.name, counted["landed"], landed.letters_since(self.topics.began or {}))
         return bool(counted[TTL])
-
-    def _merge_is_due(self) -> bool:
-        if self._unmerged >= self.settings.merge_every_rows or self._batches >= _BATCHES:
-            return True
-        patience = self.settings.merge_every_ms
-        return bool(patience and self._since_ms is not None and time.time() * 1000 - self._since_ms >= patience)
 
     def _merge(self, landed: LandedTable) -> None:
         assert self._layout is not None
         ending = self._ends.in_merge(self._layout)
-        landed.merge(self._layout, self._segment, self._mark, self._positions, ending)
-        self._mark, self._segment = self._segment, self._segment + 1
-        self._unmerged, self._batches, self._since_ms = 0, 0, None
-        self._housekeeping.merged(self._mark)
+        landed.merge(self._layout, self._unmerged.segment, self._unmerged.mark, self.topics.positions, ending)
+        self._unmerged.merged()
+        self._housekeeping.merged(self._unmerged.mark)
         table = self.progress.of(self.name)
         table.merges, table.unmerged = table.merges + 1, 0

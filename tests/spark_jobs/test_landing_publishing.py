@@ -23,6 +23,7 @@ from spark_jobs.stream import TableStream, publishing, table_stream
 from spark_jobs.stream.ending_cells import EndingCells
 from spark_jobs.stream.progress import Progress
 from spark_jobs.stream.publishing import Publishing
+from spark_jobs.stream.unmerged import Unmerged
 from spark_jobs.tables.landed_table import Restored
 from spark_jobs.tables.notes import Known
 from spark_jobs.tables.parcels import Parcel
@@ -33,6 +34,7 @@ from tests.spark_jobs.landing_feed import schema_record
 PLACE = ("p.ks.t", 0)
 KNOWN = Known((parse_definition(schema_record("ks", "t", "pk partition_key int").decode()),))
 PUBLISHED = {"p.ks.t": {"0": 5}}
+JOB = {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
 RESTORED = Restored(KNOWN, {PLACE: 5}, 1, 3, 5, 0)
 
 
@@ -87,8 +89,7 @@ def beside(
     there: Stand | None, said: list[str] | None = None, lease: Held | None = None, **properties: Any
 ) -> Iterator[tuple[Publishing, Table]]:
     table: Any = Table(there)
-    job = {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
-    settings = load_settings({**job, **properties})
+    settings = load_settings({**JOB, **properties})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(publishing, "open_publisher", lambda *_: object())
         patch.setattr(publishing, "LandedTable", lambda *_: None)
@@ -171,8 +172,9 @@ def test_what_a_backfill_hands_over_is_published_and_is_not_all_before_its_last_
         stream: Any = SimpleNamespace(
             _known=lacking, _publishing=found, _ends=EndingCells(), lease=Held(), session=None
         )
-        vars(stream).update(name="ks.t", progress=Progress(), _count=lambda rows: None, _merge_is_due=lambda: False)
-        stream._segment = found.begin(replace(RESTORED, known=lacking))
+        vars(stream).update(name="ks.t", progress=Progress(), topics=SimpleNamespace())
+        stream._unmerged = Unmerged(load_settings(JOB))
+        stream._unmerged.segment = found.begin(replace(RESTORED, known=lacking))
         parcel = Parcel(1, None, (), lacking.lineage, KNOWN.definitions[-1].version)
         TableStream._take_up(stream, anything, anything, replace(parcel, lineage=lacking.lineage + 1))
         assert stream._known is lacking, "it was made for another table"
@@ -181,7 +183,7 @@ def test_what_a_backfill_hands_over_is_published_and_is_not_all_before_its_last_
             TableStream._take_up(stream, anything, anything, replace(parcel, filled_to=filled_to))
             assert found.is_due(now=True), "nothing else has to come for that"
             assert (stream._known.filled_to, stream._known.incomplete) == (filled_to, incomplete)
-            found.publish(stream._segment)
+            found.publish(stream._unmerged.segment)
         # While it was read, records without values came: to rows that were read before, too.
         stream._known = replace(lacking, keyed=("a version without values",))
         for filled_to in (7, None):
@@ -196,17 +198,33 @@ def test_a_catalog_that_refuses_a_table_leaves_no_published_segment_to_be_filled
     """What landed in one until the catalog answered was never published."""
     named: dict[str, Any] = {"publish.catalog": "c"}
     with beside(None, **named) as (found, table):
-        stream: Any = SimpleNamespace(_publishing=found, _segment=found.begin(RESTORED))
+        stream: Any = SimpleNamespace(_publishing=found, _unmerged=Unmerged(load_settings(JOB)))
+        stream._unmerged.segment = found.begin(RESTORED)
         table.refuses = True
         for end, segment in ((9, 4), (10, 5)):
             found.landed({PLACE: end})
             with pytest.raises(LandingError, match="does not answer"):
                 TableStream.publish(stream, now=True)
-            assert stream._segment == segment
+            assert stream._unmerged.segment == segment
         table.refuses = False
         TableStream.publish(stream, now=True)
         assert table.enrolled == ["c"] and not found.is_due(now=True)
         assert [through for through, _ in table.published] == [3, 4, 4], "nothing has landed since, and it is told of"
+
+
+def test_changes_are_merged_when_they_are_many_when_batches_are_or_when_the_first_has_waited() -> None:
+    for every, rows, batches in ((10, 10, 1), (1_000, 1, 200)):
+        found = Unmerged(load_settings({**JOB, "merge.every.rows": every, "merge.every.ms": 0}))
+        found.begin(replace(RESTORED, unmerged=0, since_ms=None))
+        for _ in range(batches):
+            assert not found.is_due
+            found.count(rows)
+        assert found.is_due
+        found.merged()
+        assert not found.is_due and (found.mark, found.segment, found.rows) == (3, 4, 0)
+    found = Unmerged(load_settings({**JOB, "merge.every.ms": 60_000}))
+    found.begin(RESTORED)
+    assert found.is_due, "the job before it has left some long ago"
 
 
 def test_changes_are_kept_for_a_published_table_that_is_left_alone_for_a_while() -> None:
