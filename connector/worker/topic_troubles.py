@@ -155,8 +155,9 @@ class TopicTroubles:
         if trouble.unseen and trouble.due is not None:
             # Others were named meanwhile, of whom nobody has looked yet.
             return
-        if trouble.refused is not None and found.max_message_bytes == trouble.refused:
-            # It says that it takes what it has refused: asking again would be refused again.
+        if trouble.refused == found.max_message_bytes and trouble.pause < LONGEST_PAUSE:
+            # It says that it takes what it has refused: asking again would be refused again. Unless its limit was
+            # lower for a while, or is not for us to see.
             self._wait_on(topic, f"{trouble.why}; raise its max.message.bytes")
             return
         known = self._pipeline.largest_record(topic)

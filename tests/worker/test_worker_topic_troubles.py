@@ -149,3 +149,25 @@ def test_a_topic_whose_limit_was_lowered_and_raised_again_takes_records_as_befor
     troubles.look_again(["t0"])
     looked()
     assert "raise its max.message.bytes" in records.suspended_topics["t0"], "what it is now it has refused"
+
+
+def test_a_topic_that_was_small_while_nobody_looked_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waited for a limit that it had: for ever. So did one whose limit we have no right to see."""
+    now = [1_000.0]
+    monkeypatch.setattr(topic_troubles, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    records, chores = pipeline(), Held()
+    facts = TopicFacts("t0", 1, False, PLENTY)
+    records.resume_topic(facts)
+    troubles = TopicTroubles(records, lambda topic, _: facts, Unseen(), cast(Chores, chores))
+
+    def waits() -> float:
+        began = now[0]
+        troubles.suspend("t0", "MSG_SIZE_TOO_LARGE", too_large=True)
+        while records.suspended_topics and now[0] < began + 900:
+            troubles.tick()
+            while chores.begun:
+                chores.end()
+            now[0] += 0.5
+        return now[0] - began
+
+    assert [60.0 <= waits() <= 70.0 for _ in range(3)] == [True] * 3, "each time all tables' transaction is taken back"
