@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
+from connector.delivery.topics import END_BYTES
 from tests.simulation.kafka_groups import Groups
 from tests.simulation.kafka_log import Partition, Topic
 from tests.simulation.kafka_transactions import Transactions
@@ -54,6 +55,7 @@ class Broker:
         self._named = 0
         self.groups = Groups(scheduler)
         self.transactions = Transactions(scheduler, self.groups.settle, self.led)
+        self.transactions.too_small = lambda topic: self.topics[topic].largest < END_BYTES
         self.network = Network()
         self.away_until = 0.0
         self.coordinator_until = 0.0
@@ -156,6 +158,7 @@ class Broker:
     def move_coordinator(self, seconds: float) -> None:
         self.coordinator_until = max(self.coordinator_until, self.scheduler.now + seconds)
         self.groups.away(self.coordinator_until)
+        self.scheduler.later(seconds, self.transactions.load)
 
     def strand(self, process: Process) -> None:
         """One of the process's clients loses its brokers for good: nobody answers it any more, whoever is there."""

@@ -145,6 +145,8 @@ class Producer(Handle):
             if not isinstance(answer, int):
                 self._producer, self._epoch = answer.producer, answer.epoch
                 return
+            if self.scheduler.now >= deadline:
+                raise failure(answer, f"Failed to initialize Producer ID: {KafkaError(answer).str()}", retriable=True)
             self._pause(deadline)
 
     def begin_transaction(self) -> None:
@@ -320,8 +322,6 @@ class Producer(Handle):
             return self._too_old(queued)
         if topic.refuses is not None:
             return self._failed(queued, topic.refuses)
-        if len(queued.key or b"") + len(queued.value or b"") > topic.largest:
-            return self._failed(queued, KafkaError.MSG_SIZE_TOO_LARGE)
         place = self._place(queued)
         partition = self.broker.led(place)
         if partition is None:
@@ -329,6 +329,9 @@ class Producer(Handle):
         if place in blocked or partition.available_at > self.scheduler.now or not self._may_write(partition, place):
             blocked.add(place)
             return self._fatal is None and self._too_old(queued)
+        # Refused by the partition's leader: the coordinator counts the partition among the transaction's already.
+        if len(queued.key or b"") + len(queued.value or b"") > topic.largest:
+            return self._failed(queued, KafkaError.MSG_SIZE_TOO_LARGE)
         transactional = self._id is not None
         record = Stored(
             queued.key,

@@ -65,6 +65,9 @@ class Transactions:
         # A crash: the markers that are due meanwhile are left out, of whatever was decided, in all partitions.
         self.forgetting: Callable[[], bool] = lambda: False
         self.forgotten = 0
+        # Whether a topic is too small for a marker. A coordinator does not try it again; the one after it does.
+        self.too_small: Callable[[str], bool] = lambda topic: False
+        self.given_up: list[Callable[[], None]] = []
         # Whether a partition that nobody leads is taken for deleted, as newer coordinators do, or waited for.
         self.skips_leaderless: Callable[[Partition], bool] = lambda partition: False
         # For transactions whose time is up; by default brokers look every ten seconds. 0: at once.
@@ -178,12 +181,21 @@ class Transactions:
                 left = partition.available_at - self._scheduler.now
                 self._scheduler.later(min(left, AGAIN_SECONDS) + self._delay(), write)
                 return
+            elif self.too_small(place[0]):
+                self.given_up.append(write)
+                return
             else:
                 partition.mark(found.producer, found.epoch, found.commit)
             found.partitions.discard(place)
             self._finish(found)
 
         self._scheduler.later(delay, write)
+
+    def load(self) -> None:
+        """Another coordinator, or the same one started again, does what was decided."""
+        given_up, self.given_up = self.given_up, []
+        for write in given_up:
+            write()
 
     def _tell_group(self, found: Registered, group: str, delay: float) -> None:
         def write() -> None:

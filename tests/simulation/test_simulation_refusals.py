@@ -14,12 +14,13 @@ import pytest
 from confluent_kafka import KafkaError
 
 from connector.delivery.standing import Standing
+from connector.delivery.topics import END_BYTES
 from connector.worker.state import State
 from connector.worker.status_document import TableStatus
 from tests.simulation import invariants
 from tests.simulation.kafka_log import Stored, Topic
 from tests.simulation.scenarios import stage
-from tests.simulation.service import DEAD_LETTERS, NAME, SCHEMAS, Service, Worker, service
+from tests.simulation.service import DEAD_LETTERS, NAME, OFFSETS, SCHEMAS, Service, Worker, service
 from tests.simulation.source_world import Kind, Table, make_world
 
 FAR = 1e9
@@ -226,6 +227,26 @@ def test_a_topic_whose_limit_is_lowered_refuses_large_records_only() -> None:
         assert said_aborts(on) - aborts <= 4, "tried again rarely, all groups together"
         topic_of(on, bad).config["max.message.bytes"] = "2000000"
         until(on, lambda: not invariants.missing(on) and not on.troubles(), 1000)
+        assert not invariants.breaches(on) and not on.ends
+
+
+@pytest.mark.parametrize("positions", [True, False])
+def test_ends_that_do_not_fit_are_written_when_another_broker_coordinates(positions: bool) -> None:
+    """Kafka's coordinator gives them up, also when the limit is raised: nobody goes on before, and nothing is lost."""
+    with running(workers=2) as on:
+        topic = on.broker.topics[OFFSETS] if positions else topic_of(on, on.cluster.world.tables[0])
+        until(on, lambda: any(each.open for each in topic.partitions), step=0.003)
+        topic.config["max.message.bytes"] = str(END_BYTES - 1)
+        until(on, lambda: on.broker.transactions.given_up)
+        on.scheduler.run(on.scheduler.now + 10)
+        topic.config["max.message.bytes"] = "1000000"
+        until(
+            on, lambda: "CONCURRENT_TRANSACTIONS" in str(on.troubles()) and "restart the broker" in str(on.troubles())
+        )
+        on.scheduler.run(on.scheduler.now + 20)
+        assert on.broker.transactions.given_up and invariants.missing(on)
+        on.broker.move_coordinator(1.0)
+        until(on, lambda: not invariants.missing(on) and not on.troubles() and not invariants.blocked(on))
         assert not invariants.breaches(on) and not on.ends
 
 
