@@ -2,7 +2,8 @@
 
 In: `ConnectionSettings`. Out: the driver's connections; by node, what ended the newest attempt at one. The driver
 itself never tries again to reach a node that has refused a login, while its user was being changed, say, or the nodes
-that know him were away: of all nodes, nothing would be read until somebody starts the process anew.
+that know him were away: of all nodes, nothing would be read until somebody starts the process anew. Nor does it look
+who a node is that comes back, or let go of one that was replaced.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from cassandra import AuthenticationFailed, ConsistencyLevel
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.connection import ConnectionException, ConnectionShutdown
+from cassandra.metadata import Metadata
 from cassandra.policies import (
     DCAwareRoundRobinPolicy,
     ExponentialReconnectionPolicy,
@@ -28,6 +30,9 @@ from connector.source.second_asking import AskAnother
 from connector.source.settings import ConnectionSettings
 
 CONNECT_SECONDS: Final = 10.0
+
+# So long after a node came back the others are asked who it is. They knew it before it served anybody.
+RENEWAL_SECONDS: Final = 1.0
 
 # The driver takes 4 KiB at a time from a socket, and makes a page of a megabyte of 250 pieces.
 BYTES_AT_ONCE: Final = 64 * 1024
@@ -43,6 +48,22 @@ class ClosedInHandshake(ConnectionException):  # type: ignore[misc]
 _REFUSALS: Final = (AuthenticationFailed, ssl.SSLError, ClosedInHandshake)
 
 
+class _Nodes(Metadata):  # type: ignore[misc]
+    """``gone``: is told of nodes that are no more of the cluster, and were down."""
+
+    def __init__(self, gone: Callable[[Any], None]) -> None:
+        super().__init__()
+        self._gone = gone
+
+    def remove_host_by_host_id(self, host_id: Any, endpoint: Any = None) -> bool:
+        host = self.get_host_by_host_id(host_id)
+        removed: bool = super().remove_host_by_host_id(host_id, endpoint)
+        # Another one at the same address is the same to the driver, by its new id.
+        if removed and host.is_up is False and all(each is not host for each in self.all_hosts()):
+            self._gone(host)
+        return removed
+
+
 class PersistentCluster(Cluster):  # type: ignore[misc]
     """``lasts``: from then on a refusal is what a lost connection is. Before, it ends the attempt to connect at all."""
 
@@ -51,6 +72,20 @@ class PersistentCluster(Cluster):  # type: ignore[misc]
         #: By node, until there is a connection to it. The driver's threads put them in here.
         self.troubles: dict[str, BaseException] = {}
         super().__init__(**settings)
+        self.metadata = _Nodes(self._let_go)
+
+    def on_up(self, host: Any) -> Any:
+        """It may be another one in its place. The driver would go on calling it what it was called, and as replicas
+        are told by their ids, it would not be asked for what it holds."""
+        was_up, futures = host.is_up, super().on_up(host)
+        if not was_up:
+            self.scheduler.schedule_unique(RENEWAL_SECONDS, self.control_connection.refresh_node_list_and_token_map)
+        return futures
+
+    def _let_go(self, host: Any) -> None:
+        """The driver would knock at its door for ever: it heard of the end of a node that it did not know any more."""
+        self.troubles.pop(str(host.endpoint), None)
+        self.scheduler.schedule_unique(0, self.on_remove, host)
 
     def connection_factory(self, endpoint: Any, *given: Any, **more: Any) -> Any:
         make = super().connection_factory

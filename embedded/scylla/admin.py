@@ -132,8 +132,9 @@ async def _nodes(admin: Admin, request: ApiRequest, _: tuple[str, ...]) -> Any:
 
 
 async def _add_node(admin: Admin, request: ApiRequest, _: tuple[str, ...]) -> Any:
-    options = _options(request.body, datacenter=str)
-    return (await admin.server.add_node(options["datacenter"])).describe()
+    options = _options(request.body, datacenter=str, tokens=bool)
+    tokens = options["tokens"] is not False
+    return (await admin.server.add_node(options["datacenter"], tokens=tokens)).describe()
 
 
 async def _remove_node(admin: Admin, request: ApiRequest, names: tuple[str, ...]) -> Any:
@@ -149,14 +150,14 @@ async def _stop_node(admin: Admin, request: ApiRequest, names: tuple[str, ...]) 
 
 
 async def _start_node(admin: Admin, request: ApiRequest, names: tuple[str, ...]) -> Any:
-    """As it was, or as another version: that is how clusters are upgraded."""
-    options = _options(request.body, like=str, without=list)
+    """As it was, or as another version: that is how clusters are upgraded; or another one in its place."""
+    options = _options(request.body, like=str, without=list, replaced=bool)
     node = admin.node(names[0])
     if options["like"] is not None or options["without"] is not None:
         if node.up:
             raise ValueError(f"node {node.number} is running: stop it before it is upgraded")
         node.version = version_like(options["like"] or node.version.line, options["without"] or ())
-    await admin.server.start_node(node)
+    await admin.server.start_node(node, replaced=bool(options["replaced"]))
     return node.describe()
 
 

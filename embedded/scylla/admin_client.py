@@ -113,9 +113,9 @@ class AdminClient:
         answer: list[dict[str, Any]] = self.request("GET", "/embedded/nodes")
         return answer
 
-    def add_node(self, *, datacenter: str | None = None) -> dict[str, Any]:
-        """A node bootstraps: new tokens, a new generation."""
-        answer: dict[str, Any] = self.request("POST", "/embedded/nodes", {"datacenter": datacenter})
+    def add_node(self, *, datacenter: str | None = None, tokens: bool = True) -> dict[str, Any]:
+        """A node bootstraps: new tokens, a new generation; or without any, which coordinates alone."""
+        answer: dict[str, Any] = self.request("POST", "/embedded/nodes", {"datacenter": datacenter, "tokens": tokens})
         return answer
 
     def remove_node(self, number: int) -> None:
@@ -125,9 +125,12 @@ class AdminClient:
         """``missed``: reads that need its replicas are refused meanwhile."""
         self.request("POST", f"/embedded/nodes/{number}/stop", {"missed": missed})
 
-    def start_node(self, number: int, *, like: str | None = None, without: Iterable[str] | None = None) -> None:
-        """As it was, or as another version of ScyllaDB (and without some of its extensions): an upgrade."""
-        body = {"like": like, "without": None if without is None else list(without)}
+    def start_node(
+        self, number: int, *, like: str | None = None, without: Iterable[str] | None = None, replaced: bool = False
+    ) -> None:
+        """As it was, or as another version of ScyllaDB (and without some of its extensions): an upgrade. ``replaced``:
+        another one in its place, with an id of its own."""
+        body = {"like": like, "without": None if without is None else list(without), "replaced": replaced}
         self.request("POST", f"/embedded/nodes/{number}/start", body)
 
     def make_stale(

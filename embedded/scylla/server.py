@@ -10,6 +10,7 @@ import asyncio
 import errno
 import socket
 import ssl
+import uuid
 from collections.abc import Iterable
 from typing import Final
 
@@ -125,12 +126,16 @@ class Server:
         if connected is not None:
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
 
-    async def start_node(self, node: Node) -> None:
-        """Let a stopped node listen again, and tell the clients of the others."""
+    async def start_node(self, node: Node, *, replaced: bool = False) -> None:
+        """Let a stopped node listen again, and tell the clients of the others. ``replaced``: it is another one, at its
+        address and with its tokens."""
         if node.up:
             return
         await self._serve(node, *self._bind_both(node))
         node.missed = False
+        if replaced:
+            node.host_id = uuid.uuid4()
+            self.cluster.events.topology_changed("NEW_NODE", node.address, self.port)
         self.cluster.events.status_changed(node.address, self.port, up=True)
 
     async def stop_node(self, node: Node, *, missed: bool = False) -> None:
@@ -145,15 +150,17 @@ class Server:
         node.prepared.clear()
         self.cluster.events.status_changed(node.address, self.port, up=False)
 
-    async def add_node(self, datacenter: str | None = None) -> Node:
-        """A node bootstraps: it joins the ring, which makes a new generation, listens, and is announced."""
+    async def add_node(self, datacenter: str | None = None, *, tokens: bool = True) -> Node:
+        """A node bootstraps: it joins the ring, which makes a new generation, listens, and is announced. Without
+        ``tokens`` it joins no ring: it coordinates, and holds nothing."""
         node = self.cluster.nodes.add(datacenter)
         try:
             bound = self._bind_both(node)
         except EmbeddedError:
             self.cluster.nodes.remove(node.number)
             raise
-        self.cluster.streams.add_node(node.number)
+        if tokens:
+            self.cluster.streams.add_node(node.number)
         await self._serve(node, *bound)
         self.cluster.events.topology_changed("NEW_NODE", node.address, self.port)
         self.cluster.events.status_changed(node.address, self.port, up=True)
@@ -161,7 +168,8 @@ class Server:
 
     async def remove_node(self, node: Node) -> None:
         """A node leaves the cluster for good. As in ScyllaDB this alone makes no new generation."""
-        self.cluster.streams.remove_node(node.number, renew=False)
+        if self.cluster.streams.node_tokens(node.number):
+            self.cluster.streams.remove_node(node.number, renew=False)
         await self.stop_node(node)
         self.cluster.nodes.remove(node.number)
         self.cluster.events.topology_changed("REMOVED_NODE", node.address, self.port)

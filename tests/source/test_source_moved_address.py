@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import socket
-from typing import Any
+import uuid
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from cassandra.connection import DefaultEndPoint
 
 from connector.errors import SourceError
 from connector.source import Connection, connection_settings
+from connector.source.persistent_cluster import cluster_by
+from connector.source.settings import ConnectionSettings
 from embedded.scylla.process import EmbeddedScylla
 from tests.config.files import loaded
 from tests.servers.patience import until
@@ -48,3 +53,27 @@ def _answers(connection: Connection) -> bool:
         return bool(connection.query(QUESTION))
     except SourceError:
         return False
+
+
+@pytest.mark.parametrize("anew", [True, False])
+def test_a_node_that_is_no_more_is_not_called_any_more(anew: bool) -> None:
+    """Else it would be for ever: an event tells of its end, which means nothing to a driver that forgot it before."""
+    cluster = cluster_by(ConnectionSettings((("127.0.0.1", 1),)))
+    try:
+        cancelled: list[str] = []
+        one, _ = cluster.add_host(DefaultEndPoint("10.0.0.1", 9042), signal=False, host_id=uuid.UUID(int=1))
+        one.set_down()
+        reconnector = SimpleNamespace(cancel=lambda: cancelled.append("10.0.0.1"))
+        one.get_and_set_reconnection_handler(cast(Any, reconnector))
+        if anew:
+            # The driver does so where another one answers at its address.
+            one.host_id = uuid.UUID(int=2)
+            cluster.metadata.update_host(one, old_endpoint=one.endpoint)
+        assert cluster.metadata.remove_host_by_host_id(uuid.UUID(int=1), one.endpoint)
+        assert [host.host_id for host in cluster.metadata.all_hosts()] == ([uuid.UUID(int=2)] if anew else [])
+        if anew:
+            assert not cluster.scheduler._scheduled_tasks
+        else:
+            until(lambda: cancelled == ["10.0.0.1"], what="its reconnector to end")
+    finally:
+        cluster.shutdown()

@@ -140,6 +140,53 @@ def test_others_are_asked_while_the_owner_fails_and_when_it_is_gone(
     admin.start_node(1)
 
 
+@pytest.mark.scylla
+@pytest.mark.only_double("a node is replaced")
+def test_a_node_in_place_of_another_one_is_asked_for_what_that_had(three_nodes: Double, connection: Connection) -> None:
+    admin, streams = three_nodes.admin, streams_of(three_nodes.admin)
+    replaced = admin.nodes()[1]
+    admin.stop_node(1)
+    admin.start_node(1, replaced=True)
+    ids = {node["host_id"] for node in admin.nodes()}
+    assert len(ids) == 3 and replaced["host_id"] not in ids
+
+    def known() -> bool:
+        return {str(host.host_id) for host in connection.known_hosts() if host.is_up} == ids
+
+    until(known, 60, lambda: f"{ids} of {[(host.host_id, host.is_up) for host in connection.known_hosts()]}")
+    mine = owned(connection, streams)[replaced["address"]]
+    counting = Counting(admin)
+    before = counting.seen()
+    assert read(connection, mine) == 0
+    assert counting.seen() - before == Counter({replaced["address"]: len(mine)})
+
+
+@pytest.mark.scylla
+@pytest.mark.only_double("a node has no tokens")
+@pytest.mark.parametrize("first", [False, True], ids=["a peer", "the contact point"])
+def test_a_node_without_tokens_is_a_way_to_the_others(three_nodes: Double, first: bool) -> None:
+    admin, streams = three_nodes.admin, streams_of(three_nodes.admin)
+    added = admin.add_node(tokens=False)
+    host, port = address(three_nodes.address)
+    opened = Connection(ConnectionSettings(((added["address"] if first else host, port),)))
+    try:
+        opened.open()
+        by_owner = owned(opened, streams)
+        assert added["address"] not in by_owner and len(by_owner) == 3
+        counting = Counting(admin)
+        for owner, mine in by_owner.items():
+            before = counting.seen()
+            assert read(opened, mine) == 0
+            assert counting.seen() - before == Counter({owner: len(mine)})
+        opened.raise_blindness()
+        opened.sample_clocks()
+        opened.require_an_answer()
+        assert added["address"] not in {str(each.endpoint.address) for each in opened._policy.make_query_plan()}
+    finally:
+        opened.close()
+        admin.remove_node(added["node"])
+
+
 class Node(SimpleNamespace):
     """As much of a host as a policy looks at."""
 

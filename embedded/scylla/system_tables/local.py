@@ -92,7 +92,8 @@ class LocalTables:
             "rpc_address": node.address,
             "schema_version": self._cluster.schema.version,
             "supported_features": ",".join(features(node.version)),
-            "tokens": self._tokens(node),
+            # Of a node without any, which coordinates alone, there is no value.
+            "tokens": self._tokens(node) or None,
         }
 
     def local(self) -> Iterator[Row]:
