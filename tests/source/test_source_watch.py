@@ -241,14 +241,14 @@ def test_tables_are_described_again_when_the_schema_has_another_version(watched:
     watched.run(95)
     answers = len(watched.tables.answers)
     assert answers == 2, "by two looks at the same version, and no third"
-    watched.run(300)
+    watched.run(300, step=1)
     assert len(watched.tables.answers) == answers
     scylla.admin.cql(f"ALTER TABLE {watched.table} ADD extra int")
     watched.run(LOOK_SECONDS + 1)
     assert "extra" in {column.name for column in watched.tables.answers[-1].description.columns}
-    watched.run(5 * LOOK_SECONDS)
+    watched.run(5 * LOOK_SECONDS, step=1)
     assert len(watched.tables.answers) == answers + 2
-    watched.run(LOOK_SECONDS * LOOKS_AT_ALL)
+    watched.run(LOOK_SECONDS * LOOKS_AT_ALL, step=1)
     assert len(watched.tables.answers) == answers + 3, "now and then whatever the version says"
 
 

@@ -26,12 +26,11 @@ def spark_config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {
         "spark.master": "local[2]",
         "spark.driver.memory": "2g",
-        # Plans are many and small here: compiling them well costs more than they do. Without the compiler that does,
-        # Java keeps 48 MiB for what is compiled: less than a session of many tests needs, the rest runs interpreted.
-        # What comes forty times is worth it: of the two hundred that are usual most of Spark falls short.
+        # As a user's: the second compiler, which jobs of a few seconds do without here, takes a third of what a session
+        # of some hundred tests takes, once it has made what comes often. Java has room for all of that.
         "spark.driver.extraJavaOptions": (
             # Plans are garbage at once: of much room for what is new little has to be copied.
-            "-XX:+UseSerialGC -Xmn900m -XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.2 "
+            "-XX:+UseSerialGC -Xmn900m -XX:TieredStopAtLevel=4 -XX:CompileThresholdScaling=1 "
             f"-XX:ReservedCodeCacheSize=256m -XX:-UsePerfData {HUGE_PAGES}"
         ),
         # A log of a few commits is one part.
