@@ -320,7 +320,9 @@ class Connection:
         """Who has refused a question; of one that nobody answered, all that were asked, or whom it was meant for."""
         whom = host or _who_answered(future, error)
         asked = [whom] if whom is not None else [] if future is None else list(dict.fromkeys(future.attempted_hosts))
-        return ", then ".join(bracketed(str(each.endpoint)) for each in asked) or _shown(self.settings)
+        # With none of them up, nobody is; those at the contact points may be of another datacenter, and well.
+        nobody = f"datacenter {self.settings.local_dc} of {self.address}" if self.settings.local_dc else self.address
+        return ", then ".join(bracketed(str(each.endpoint)) for each in asked) or nobody
 
     def query(
         self,

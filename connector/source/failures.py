@@ -175,6 +175,8 @@ def _text(error: BaseException) -> str:
     if isinstance(error, Unavailable) and None not in (error.consistency, error.required_replicas):
         level = ConsistencyLevel.value_to_name.get(error.consistency, error.consistency)
         return f"too few replicas are up: {level} needs {error.required_replicas}, {error.alive_replicas} are"
+    if isinstance(error, NoHostAvailable) and error.errors == {}:
+        return "no node is known to be up"
     words = " ".join(str(error).split())
     for pattern, plain in _PLAIN:
         if met := pattern.search(words):

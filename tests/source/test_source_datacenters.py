@@ -11,8 +11,10 @@ import pytest
 from connector.errors import RetriableSourceError
 from connector.source.connection import Connection
 from connector.source.datacenters import loose_datacenter
+from connector.source.failures import NotReached
 from connector.source.settings import ConnectionSettings
 from tests.servers.double import Double
+from tests.servers.patience import until
 from tests.source.conftest import Following, create_table, logged, reader
 from tests.source.test_source_watch import Watched
 
@@ -98,6 +100,14 @@ def test_who_answers_is_looked_for_among_those_who_are_asked() -> None:
             scylla.admin.stop_node(2)
             with pytest.raises(RetriableSourceError, match=r"127\.0\.0\.[23]:\d+: connection refused"):
                 connection.require_an_answer()
+
+            def told() -> str:
+                with pytest.raises(NotReached) as caught:
+                    connection.query("SELECT key FROM system.local WHERE key = 'local'")
+                return str(caught.value)
+
+            nobody = f"asking datacenter west of {scylla.address}: no node is known to be up"
+            until(lambda: told() == nobody, 20, told)
         finally:
             connection.close()
 
