@@ -72,7 +72,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class MissingRight(Problem):
-    """Somebody has to grant a right, and nothing else: `run` waits for that, as for a server that is away."""
+    """Somebody has to grant a right, and nothing else: a worker that begins waits for that, as for a server that is
+    away. At its own start `run` ends with it, as with any other problem."""
 
 
 class ConfigurationError(CdcError):

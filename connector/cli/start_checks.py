@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from connector.aside import SILENT_SECONDS
 from connector.config import Configuration
-from connector.errors import ConfigurationError, MissingRight, Problem, RightMissing
+from connector.errors import ConfigurationError, Problem, RightMissing
 from connector.worker.shared_state import SharedState
 from connector.worker.slots import Noted, slots_by_marks
 from connector.worker.supervisor import Supervisor
@@ -62,7 +62,7 @@ class StartChecks:
             # Of the offsets topic, whoever of them has read it.
             return error.problems, None
         except RightMissing as error:
-            return [MissingRight("offset.storage.topic", str(error))], None
+            return [Problem("offset.storage.topic", str(error))], None
         if lost is not None:
             log.warning("%s", lost)
         self.supervisor.warnings[name] = (*found, *([] if lost is None else [lost]))

@@ -74,9 +74,12 @@ def _described(future: Any) -> list[Any]:
 
 
 def listed_groups(clients: KafkaClients) -> list[str]:
-    """The groups that we may see."""
-    admin = clients.members_admin()
-    try:
-        return [each.group_id for each in admin.list_consumer_groups(request_timeout=CALL_SECONDS).result().valid]
-    except KafkaException as caught:
-        raise translated(caught.args[0], "listing consumer groups") from None
+    """The groups that we may see, by whichever login."""
+    found = set[str]()
+    for admin in (clients.members_admin(), clients.admin()):
+        try:
+            listed = admin.list_consumer_groups(request_timeout=CALL_SECONDS).result()
+        except KafkaException as caught:
+            raise translated(caught.args[0], "listing consumer groups") from None
+        found |= {each.group_id for each in listed.valid}
+    return sorted(found)

@@ -69,7 +69,8 @@ def topic_refusals(
     clients: KafkaClients, *, written: Sequence[TopicSpec], read: Sequence[TopicSpec], offsets: TopicSpec | None
 ) -> list[MissingRight]:
     """Topics that producers may not write, or consumers not read; nor producers the ``offsets`` topic, of which a
-    transaction commits offsets. What admin clients may not see either is no matter here: `check_topics` tells it."""
+    transaction commits offsets. What admin clients may not see either is no matter here: `check_topics` tells it, as it
+    tells that those get no answer."""
     wanted = {spec.name: spec for spec in (*written, *read)}
     writers, members = clients.writers_admin(), clients.members_admin()
     refused = [
@@ -81,7 +82,11 @@ def topic_refusals(
         )
         for name in sorted(refused_topics(admin, [spec.name for spec in specs], operation, ANSWER_SECONDS))
     ]
-    untold = hidden_topics(clients.admin(), {name for name, _, _ in refused})
+    try:
+        untold = hidden_topics(clients.admin(), {name for name, _, _ in refused})
+    except DeliveryError:
+        # That a login of its own is refused, or that a broker has just gone, is no reason to tell nothing at all.
+        untold = {}
     return [
         wanted[name].refused(
             f"{who} may not {operation.name.lower()} the topic", f"grant {operation.name} on it to the login of {who}"

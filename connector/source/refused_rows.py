@@ -114,9 +114,9 @@ class RefusedRows:
             self._in_a_row.pop(table, None)
 
     def count(self, table: TableName) -> int:
-        """Of how many groups rows are refused now."""
-        undelivered = {state: each for (state, _), each in self._undelivered.items()}
-        return sum(each.table == table for each in (undelivered | self._groups).values())
+        """Of how many groups rows are refused, not only once, or cannot be delivered."""
+        refused = {state for state, each in self._groups.items() if each.table == table and each.times > 1}
+        return len(refused | {state for (state, _), each in self._undelivered.items() if each.table == table})
 
     def _said(self, table: TableName) -> str | None:
         """The trouble that lasts the longest, and how many others there are."""

@@ -17,14 +17,7 @@ from typing import Protocol
 
 from connector.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
 from connector.config import Configuration
-from connector.errors import (
-    CdcError,
-    ConfigurationError,
-    MissingRight,
-    Problem,
-    RetriableDeliveryError,
-    RightMissing,
-)
+from connector.errors import CdcError, ConfigurationError, Problem, RetriableDeliveryError, RightMissing
 from connector.source import instant
 from connector.table_name import TableName
 from connector.worker.findings import GROUP, KAFKA, Findings
@@ -73,6 +66,8 @@ def _of_positions(configuration: Configuration, wrong: Container[str]) -> Sequen
     except ConfigurationError as error:
         return error.problems
     except CdcError as error:
+        if isinstance(error, RightMissing) and "offset.storage.topic" in wrong:
+            return []  # told already, with whose login lacks it
         return [Problem("offset.storage.topic", str(error), configuration.connector.delivery.offset_topic)]
     return []
 
@@ -122,7 +117,7 @@ def _never_read(configuration: Configuration, found: Findings, stop: threading.E
         found.unreachable.append(no_kafka(str(error), configuration))
         return []
     except RightMissing as error:
-        return [MissingRight("offset.storage.topic", str(error))]
+        return [Problem("offset.storage.topic", str(error))]
     read = frozenset[TableName]() if noted is None else noted.tables
     return [problem for table, problem in found.missing.items() if table not in read]
 

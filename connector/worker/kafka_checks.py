@@ -25,7 +25,7 @@ from connector.errors import (
 )
 from connector.registry import SchemaRegistry
 from connector.worker.findings import GROUP, KAFKA, Findings
-from connector.worker.settings import configs_spec, kafka_clients, offsets_spec, topic_specs
+from connector.worker.settings import configs_spec, kafka_clients, offsets_spec, status_spec, topic_specs
 
 
 def check_kafka(configuration: Configuration, clients: KafkaClients, once: bool, found: Findings) -> None:
@@ -67,7 +67,9 @@ def check_rights(configuration: Configuration, found: Findings) -> None:
 
 def check_topic_rights(configuration: Configuration, found: Findings) -> None:
     specs, offsets = topic_specs(configuration), offsets_spec(configuration)
-    read = [spec for spec in specs if spec.name in (offsets.name, configuration.connector.output.schema_topic)]
+    # The status topic: what processes that share a `group.id` know of each other.
+    kept = {offsets.name, status_spec(configuration).name, configuration.connector.output.schema_topic}
+    read = [spec for spec in specs if spec.name in kept]
     found.problems += topic_refusals(
         kafka_clients(configuration),
         written=specs,

@@ -12,7 +12,6 @@ from connector.config import Configuration, KeystoreError, of_deltas
 from connector.errors import (
     AccessDenied,
     FatalSourceError,
-    MissingRight,
     Problem,
     ReplicasAway,
     RetriableSourceError,
@@ -97,7 +96,7 @@ def _readable(
     except RetriableSourceError:
         raise
     except FatalSourceError as error:
-        found.problems.append(_kind(error)(TABLES, str(error), str(name)))
+        found.problems.append(Problem(TABLES, str(error), str(name)))
         return None
     return table
 
@@ -156,8 +155,4 @@ def _check_streams(connection: Connection, tables: Iterable[DescribedTable], fou
             refused.append(answer)
         elif isinstance(answer, Exception):
             raise answer
-    found.problems += dict.fromkeys(_kind(error)(ADDRESSES, str(error)) for error in refused)
-
-
-def _kind(error: Exception) -> type[Problem]:
-    return MissingRight if isinstance(error, AccessDenied) else Problem
+    found.problems += [Problem(ADDRESSES, text) for text in dict.fromkeys(map(str, refused))]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from connector.config import Configuration, Document, Source, load, read_documents
+from connector.config import Configuration, Document, Source, TransformCheck, load, read_documents
 from connector.errors import ConfigurationError, Problem
 
 STORES = Path(__file__).parent / "stores"
@@ -32,10 +32,12 @@ def read(folder: Path, name: str, content: str, **environ: str) -> list[Document
     return read_documents(path, "file", environ)
 
 
-def validate(connector: Source, worker: Source | None, environ: Mapping[str, str]) -> list[Problem]:
+def validate(
+    connector: Source, worker: Source | None, environ: Mapping[str, str], transform_check: TransformCheck | None = None
+) -> list[Problem]:
     """The problems for which the files are refused; none if they are taken."""
     try:
-        load(connector, worker, environ)
+        load(connector, worker, environ, transform_check=transform_check)
     except ConfigurationError as error:
         return list(error.problems)
     return []

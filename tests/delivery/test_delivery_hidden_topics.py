@@ -100,7 +100,7 @@ def test_who_does_not_answer_has_not_told_that_a_topic_was_deleted(admin: Hidden
 def test_a_hidden_topic_that_is_not_to_be_created_is_not_called_missing(admin: Hidden) -> None:
     spec = TopicSpec(TOPIC, create=False)
     (problem,) = check_topics(cast(AdminClient, admin), [spec]).problems
-    assert isinstance(problem, MissingRight), "`run` waits for it"
+    assert isinstance(problem, MissingRight), "a worker that begins waits for it"
     assert "no right to see the topic" in problem.problem and problem.suggestion is not None
     assert problem.suggestion.startswith("grant READ, WRITE and DESCRIBE")
     admin.code = KafkaError.UNKNOWN_TOPIC_OR_PART
@@ -174,6 +174,9 @@ def test_each_login_is_asked_for_the_rights_that_its_own_clients_need(monkeypatc
     assert "producers" not in str(group_refusal(given, "ours", transactions=True))
     monkeypatch.setattr(KafkaClients, "admin", lambda self: Hidden(KafkaError.TOPIC_AUTHORIZATION_FAILED))
     assert topic_refusals(given, written=[], read=[schemas], offsets=None) == [], "that it cannot be created is told"
+    monkeypatch.setattr(KafkaClients, "admin", lambda self: Hidden(KafkaError._TRANSPORT))
+    (found,) = topic_refusals(given, written=[], read=[schemas], offsets=None)
+    assert found.value == "schemas", "whoever lacks an answer of another login keeps what this one was told"
 
 
 def test_that_positions_may_not_be_seen_is_said_as_what_it_is(admin: Hidden) -> None:

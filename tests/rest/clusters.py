@@ -7,7 +7,7 @@ from typing import Any
 
 from connector.config import CONNECTOR_CLASS
 from connector.errors import Problem
-from connector.formats import step_options
+from connector.formats import check_transform, step_options
 from connector.rest import ConnectorView, Instance, LoggerLevel, Offset, StepOption, Steps
 from connector.secrets import MASK
 from connector.worker.log_levels import levels, set_level
@@ -74,7 +74,7 @@ class Orders:
         return step_options(what, class_name)
 
     def problems(self, config: Mapping[str, str]) -> Sequence[Problem]:
-        return validate({**config, "connector.class": OURS}, WORKER, {})
+        return validate({**config, "connector.class": OURS}, WORKER, {}, check_transform)
 
 
 class Anything(Orders):

@@ -102,7 +102,7 @@ def test_rows_that_nobody_gets_are_told_and_hold_up_no_others(monkeypatch: pytes
         if refusals:
             (failing,) = stage.background.failing()
             assert f"rows from token(pk) > {MIN_TOKEN} on: reading from 10.0.0.1:9042" in failing.error
-            assert stage.snapshots.refused(stage.one.plan.table) == 1
+            assert stage.snapshots.refused(stage.one.plan.table) == (refusals > 1), "one that is made up for is no news"
     assert stage.snapshots._pace.rate == usual, "a replica that is away is not asked too much"
     assert 4 < refusals < 15 and upto > 1000, "in 200 s"
     assert failing.lasting > 190

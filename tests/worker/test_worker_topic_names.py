@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from connector.config import TransformSpec
+from connector.formats import check_transform
 from connector.worker.settings import topic_specs
-from tests.config.files import loaded, problem
+from tests.config.files import loaded
 
 PLAIN = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
 ROUTER = "org.apache.kafka.connect.transforms.RegexRouter"
@@ -108,13 +110,15 @@ def test_creation_groups_match_the_new_name() -> None:
     [
         ("$2", "no group 2"),
         ("${nobody}", "no group nobody"),
-        ("a$", "names no group"),
-        ("$-", "names no group"),
-        ("a\\", "stands for nothing"),
+        ("a$", "meant literally"),
+        ("$-", "meant literally"),
+        ("a\\", "meant literally"),
     ],
 )
 def test_replacements_that_java_would_refuse_with_the_first_record(replacement: str, said: str) -> None:
-    assert said in problem({"transforms": "a", **step("a", "(.*)", replacement)}).problem
+    options = {"regex": "(.*)", "replacement": replacement}
+    (found,) = check_transform(TransformSpec("a", "RegexRouter", options), True)
+    assert said in found.problem
 
 
 @pytest.mark.parametrize("replacement", ["$0", "$1", "${n}", r"\$x", r"a\\b", "$10"])
