@@ -146,15 +146,17 @@ class Filling:
             # Counted on their way: questions about a changelog cost more than the rows of a small table.
             seen, column = Observation(), F.col("segment")
             kinds = (F.count_if(column == of).alias(name) for name, of in (("made", segment), ("dead", DEAD)))
-            # It was read for a minute, in which this process may have stood still for longer.
-            lease.check()
-            landed.append(changes.observe(seen, *kinds).unionByName(landed.note_row(begun), allowMissingColumns=True))
+            # The source is read here, for a minute, in which this process may stand still for longer.
+            landed.append(changes.observe(seen, *kinds))
             counted = told(self.session, seen)
             made, dead = made + counted["made"], dead + counted["dead"]
+            # Noted only then: what came late into a segment that a successor has merged counts as never read.
+            lease.check()
+            landed.append(landed.note_row(begun))
             # What stays for a history is compacted by segments: all of a large table in one would be one piece.
             segment += 1
-        lease.check()
         landed.merge(layout, segment, mark, restored.positions)
+        lease.check()
         done = replace(begun, filled_to=None, incomplete=None, rebuilding=False, sequence=begun.sequence + 1)
         landed.prepare(done)
         # Some of it may end by itself, which the layout did not know before.

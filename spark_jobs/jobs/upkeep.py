@@ -35,18 +35,19 @@ from spark_jobs.stream import (
     unread,
 )
 from spark_jobs.tables import (
+    LAND,
     LandedTable,
     Parcels,
     PublishedTable,
     Restored,
     Stand,
+    holds,
     leases,
     older_positions,
     open_publisher,
     open_sink,
     unpublishable,
     upkeep_lease,
-    wait_free,
 )
 
 _CATCH_UP_S, _LOOK_S = 30.0, 0.5
@@ -89,10 +90,12 @@ def maintain(
 ) -> list[Upkeep]:
     """Upkeep of every configured table that has been landed. One that fails keeps no other from it. ``say`` is told
     what is being done."""
-    with contextlib.nullcontext() if dry_run else upkeep_lease(session, settings):
+    with contextlib.nullcontext() if dry_run else upkeep_lease(session, settings) as lease:
         sink = open_sink(session, settings.session_config())
         done: list[Upkeep] = []
         for table in settings.tables:
+            if lease is not None:
+                lease.check()
             landed = LandedTable(session, sink, table.keyspace, table.name)
             try:
                 if landed.exists():
@@ -165,7 +168,8 @@ def _limit(
         restored = landed.restore()
         limit = purge_limit(landed, restored, ends, begins, oldest * 1000, ended_s)
         behind = unread(restored, ends, begins) is not None
-        if not behind or wait_free(lease, settings.name) or time.monotonic() > deadline:
+        # Nobody else lands: what holds the lease may be this very upkeep.
+        if not behind or holds(lease, settings.name) != LAND or time.monotonic() > deadline:
             return restored, limit
         if not waited:
             say(f"{table}: waiting for land, for {_CATCH_UP_S:g} s at most, to be able to forget deletes …")

@@ -325,7 +325,7 @@ def filling_lease(session: SparkSession, settings: Settings) -> Lease:
     return Lease(leases(session, settings), settings.name + BESIDE, settings.lease_timeout_ms, BACKFILL)
 
 
-def upkeep_lease(session: SparkSession, settings: Settings) -> contextlib.AbstractContextManager[Any]:
+def upkeep_lease(session: SparkSession, settings: Settings) -> contextlib.AbstractContextManager[Lease | None]:
     """What upkeep beside the job needs: nothing, unless only one process may write."""
     if has_one_writer(settings.sink, settings.warehouse, settings.passed_on):
         return job_lease(session, settings, "maintain")

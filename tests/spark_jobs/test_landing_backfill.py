@@ -169,19 +169,24 @@ def _killed(*_: Any) -> DataFrame:
 
 
 def _interrupted(source: SourceTables, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A backfill that ends after the first of its parts, since its lease is another's when it has read the second."""
-    read, spans = backfilling.read_source, []
+    """A backfill that loses its lease while it reads the second of its parts: nobody may have merged that."""
+    read, tell, spans, parts = backfilling.read_source, backfilling.told, [], []
 
     def reading(*arguments: Any) -> DataFrame:
         spans.append(arguments[3])
         return read(*arguments)
 
+    def telling(*arguments: Any) -> Any:
+        parts.append(arguments)
+        return tell(*arguments)
+
     def check(_: Lease) -> None:
-        if len(spans) > 1:
+        if len(parts) > 1:
             raise LandingError("it was taken over")
 
     with monkeypatch.context() as patch:
         patch.setattr(backfilling, "read_source", reading)
+        patch.setattr(backfilling, "told", telling)
         patch.setattr(Lease, "check", check)
         # In two parts each has rows of the few partitions.
         patch.setattr(backfilling, "_SPANS", 2)

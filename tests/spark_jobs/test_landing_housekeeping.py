@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import MagicMock
 
 import pytest
 
+from connector.errors import LandingError
 from spark_jobs.config.settings import load_settings
 from spark_jobs.jobs import upkeep
 from spark_jobs.stream.housekeeping import Housekeeping
 from spark_jobs.stream.purging import purge_limit
 from spark_jobs.tables.landed_table import Restored
+from spark_jobs.tables.lease import Lease, LocalFolder
 
 HOUR_S, DAY_MS = 3600.0, 86_400_000
 
@@ -135,3 +140,46 @@ def test_no_delete_is_forgotten_while_something_older_may_wait(monkeypatch: pyte
     settings: Any = SimpleNamespace(tombstone_retention_ms=0, topics_of=list)
     _, limit = upkeep._limit(landed, settings, cast(Any, ()), None, print)
     assert (limit.time_us, limit.why) == (None, "a backfill is under way")
+
+
+@pytest.mark.parametrize(("holder", "waits"), [("land", True), ("maintain", False)])
+def test_upkeep_waits_for_a_job_that_lands_and_not_for_itself(
+    holder: str, waits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where only one process may write it holds the job's lease, and waited half a minute for each table in vain."""
+    landed: Any = SimpleNamespace(session=None, restore=lambda: Restored(None, {}, 0, 1, 0, None))
+    topics = SimpleNamespace(offsets=lambda _, beginning=False: {("p", 0): 0 if beginning else 9}, close=lambda: None)
+    settings: Any = SimpleNamespace(tombstone_retention_ms=0, topics_of=list, kafka=dict, name="job")
+    folder = LocalFolder(str(tmp_path))
+    monkeypatch.setattr(upkeep, "Parcels", lambda _: SimpleNamespace(waiting=list))
+    monkeypatch.setattr(upkeep, "Topics", lambda *_: topics)
+    monkeypatch.setattr(upkeep, "leases", lambda *_: folder)
+    monkeypatch.setattr(upkeep, "_CATCH_UP_S", 0.1)
+    said: list[str] = []
+    with Lease(folder, "job", 60_000, holder):
+        _, limit = upkeep._limit(landed, settings, cast(Any, ()), None, said.append)
+    assert limit.why == "p, partition 0 is not landed to its end"
+    assert bool(said) == waits
+
+
+def test_upkeep_that_has_lost_its_lease_goes_on_with_no_further_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who took it over writes, and only one process may."""
+    folder, session = LocalFolder(str(tmp_path)), cast(Any, None)
+
+    @contextlib.contextmanager
+    def held(*_: Any) -> Iterator[Lease]:
+        with Lease(folder, "job", 60_000, "maintain") as lease:
+            yield lease
+
+    def kept_up(*_: Any) -> None:
+        assert folder.create("job.2", '{"token": "of another one"}')
+
+    job = {"name": "job", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["k.t", "k.u"], "warehouse": "w"}
+    monkeypatch.setattr(upkeep, "upkeep_lease", held)
+    monkeypatch.setattr(upkeep, "open_sink", lambda *_: None)
+    monkeypatch.setattr(upkeep, "LandedTable", lambda *_: SimpleNamespace(exists=lambda: True))
+    monkeypatch.setattr(upkeep, "_kept_up", kept_up)
+    with pytest.raises(LandingError, match="another process took over"):
+        upkeep.maintain(session, load_settings(job))
