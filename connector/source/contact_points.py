@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from connector.source.failures import bracketed
 from connector.source.settings import ConnectionSettings
 
-#: For all of them together.
+#: Until then another one is looked at; who resolves names has a patience of his own.
 PATIENCE_SECONDS = 2.0
 _LEAST_SECONDS = 0.3
 _UNRESOLVED = "{}: the name does not resolve"
@@ -47,6 +47,8 @@ def _useless(points: Sequence[Point], up: Collection[Point]) -> list[str]:
     deadline = time.monotonic() + PATIENCE_SECONDS
     found: list[str] = []
     for host, port in points:
+        if time.monotonic() > deadline:
+            break
         place, addresses = bracketed(f"{host}:{port}"), _addresses(host, port)
         if not addresses:
             found.append(_UNRESOLVED.format(place))
@@ -59,7 +61,7 @@ def _useless(points: Sequence[Point], up: Collection[Point]) -> list[str]:
 def _addresses(host: str, port: int) -> list[Point]:
     try:
         return [(str(place[4][0]), port) for place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-    except OSError:
+    except (OSError, UnicodeError):  # the latter of what cannot be a name
         return []
 
 

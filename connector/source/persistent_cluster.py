@@ -85,7 +85,19 @@ class PersistentCluster(Cluster):  # type: ignore[misc]
     def _let_go(self, host: Any) -> None:
         """The driver would knock at its door for ever: it heard of the end of a node that it did not know any more."""
         self.troubles.pop(str(host.endpoint), None)
-        self.scheduler.schedule_unique(0, self.on_remove, host)
+        self.scheduler.schedule_unique(0, self._forget, host)
+
+    def _forget(self, host: Any) -> None:
+        # Hosts are equal by their address: a new one that was found there since would lose its connections.
+        if all(each != host for each in self.metadata.all_hosts()):
+            self.on_remove(host)
+
+    def _start_reconnector(self, host: Any, is_host_addition: bool) -> None:
+        """A node that leaves is gone from the others' lists before its connections are: it is lost only then."""
+        if any(each is host for each in self.metadata.all_hosts()):
+            super()._start_reconnector(host, is_host_addition)
+        else:
+            self._let_go(host)
 
     def connection_factory(self, endpoint: Any, *given: Any, **more: Any) -> Any:
         make = super().connection_factory

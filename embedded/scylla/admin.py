@@ -153,6 +153,8 @@ async def _start_node(admin: Admin, request: ApiRequest, names: tuple[str, ...])
     """As it was, or as another version: that is how clusters are upgraded; or another one in its place."""
     options = _options(request.body, like=str, without=list, replaced=bool)
     node = admin.node(names[0])
+    if options["replaced"] and node.up:
+        raise ValueError(f"node {node.number} is running: stop it before it is replaced")
     if options["like"] is not None or options["without"] is not None:
         if node.up:
             raise ValueError(f"node {node.number} is running: stop it before it is upgraded")

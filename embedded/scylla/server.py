@@ -131,10 +131,13 @@ class Server:
         address and with its tokens."""
         if node.up:
             return
-        await self._serve(node, *self._bind_both(node))
+        bound = self._bind_both(node)
+        if replaced:
+            # Before anybody can ask who it is.
+            node.host_id = uuid.uuid4()
+        await self._serve(node, *bound)
         node.missed = False
         if replaced:
-            node.host_id = uuid.uuid4()
             self.cluster.events.topology_changed("NEW_NODE", node.address, self.port)
         self.cluster.events.status_changed(node.address, self.port, up=True)
 

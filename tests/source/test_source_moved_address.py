@@ -77,3 +77,16 @@ def test_a_node_that_is_no_more_is_not_called_any_more(anew: bool) -> None:
             until(lambda: cancelled == ["10.0.0.1"], what="its reconnector to end")
     finally:
         cluster.shutdown()
+
+
+def test_a_node_that_goes_down_after_the_others_forgot_it_is_not_called() -> None:
+    cluster = cluster_by(ConnectionSettings((("127.0.0.1", 1),)))
+    try:
+        one, _ = cluster.add_host(DefaultEndPoint("10.0.0.1", 9042), signal=False, host_id=uuid.UUID(int=1))
+        one.set_up()
+        assert cluster.metadata.remove_host_by_host_id(uuid.UUID(int=1), one.endpoint)
+        cluster._start_reconnector(one, False)
+        assert one.get_and_set_reconnection_handler(None) is None
+        until(lambda: one.is_up is False, what="it to be let go of")
+    finally:
+        cluster.shutdown()
