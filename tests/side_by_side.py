@@ -1,6 +1,6 @@
 """How `make test` shares the tests out to its processes: what keeps the cores busy runs beside what mostly waits.
 
-In: the collected tests. Out: Spark's as one portion, the demo's as another (it takes a folder that only one
+In: the collected tests. Out: Spark's as two portions, the demo's as another (each of them takes a folder that only one
 demo can have), and files whose tests share a broker of their own; then one by one those that wait for processes,
 sessions and polls; then every other file by itself. What takes long comes first. Without pytest-xdist's `-n` only the
 order counts.
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
 _PORTIONS = {
-    # One session: it takes its JVM minutes to become fast, and it is the longest by far.
+    # So much that two processes end with Spark at about the same time.
+    "some of spark": tuple(
+        f"tests/spark_jobs/test_landing_{name}.py"
+        for name in ("verify", "backfill", "published", "ddl", "snapshot", "cluster", "histories", "old_layout")
+    ),
     "spark": ("tests/spark_jobs/", "tests/smt/test_smt_spark.py"),
     "demo": ("tests/docs/", "tests/cli/test_cli_demo.py", "tests/cli/test_cli_embedded.py"),
     # Each with a broker to be mistreated: one by one, these tests would start it in every process.

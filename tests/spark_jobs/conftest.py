@@ -26,8 +26,8 @@ def spark_config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {
         "spark.master": "local[2]",
         "spark.driver.memory": "2g",
-        # As a user's: the second compiler, which jobs of a few seconds do without here, takes a third of what a session
-        # of some hundred tests takes, once it has made what comes often. Java has room for all of that.
+        # As a user's: the second compiler, which jobs of a few seconds do without here, costs a session as much as it
+        # spares until it has made what comes often; from then on tests take a third less. There is room for all of it.
         "spark.driver.extraJavaOptions": (
             # Plans are garbage at once: of much room for what is new little has to be copied.
             "-XX:+UseSerialGC -Xmn900m -XX:TieredStopAtLevel=4 -XX:CompileThresholdScaling=1 "
