@@ -104,9 +104,10 @@ def translated(error: BaseException, doing: str, hosts: Iterable[Any] = ()) -> S
         return error
     host, cause = _cause(error)
     host = None if host is None else bracketed(host)
-    if host is not None and host not in doing:
+    each = _by_host(error, cause)
+    if each is None and host is not None and host not in doing:
         doing = f"{doing} ({host})"
-    text = f"{doing}: {_texts(error, cause)}"
+    text = f"{doing}: {_text(cause) if each is None else each}"
     if isinstance(cause, AuthenticationFailed):
         return AccessDenied(f"{doing}: login refused: {_text(cause)}")
     if isinstance(cause, Unauthorized):
@@ -161,14 +162,19 @@ def _cause(error: BaseException) -> tuple[str | None, Any]:
     return None, error
 
 
-def _texts(error: BaseException, cause: BaseException) -> str:
-    """What ``cause`` says; each of several hosts, where they do not say the same."""
-    if isinstance(error, NoHostAvailable) and isinstance(error.errors, dict) and not isinstance(cause, NoHostAvailable):
-        by_host = {bracketed(str(host)): _text(each) for host, each in error.errors.items()}
-        if len(set(by_host.values())) > 1:
-            more = f"; and {len(by_host) - NAMED} more" if len(by_host) > NAMED else ""
-            return "; ".join(f"{host}: {text}" for host, text in [*by_host.items()][:NAMED]) + more
-    return _text(cause)
+def _by_host(error: BaseException, cause: BaseException) -> str | None:
+    """What each of several hosts says, where it is not the same; in their order, whoever was asked first this time."""
+    if (
+        not isinstance(error, NoHostAvailable)
+        or not isinstance(error.errors, dict)
+        or isinstance(cause, NoHostAvailable)
+    ):
+        return None
+    said = {bracketed(str(host)): _text(each) for host, each in error.errors.items()}
+    if len(set(said.values())) < 2:
+        return None
+    more = f"; and {len(said) - NAMED} more" if len(said) > NAMED else ""
+    return "; ".join(f"{host}: {text}" for host, text in sorted(said.items())[:NAMED]) + more
 
 
 def _text(error: BaseException) -> str:

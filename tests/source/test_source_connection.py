@@ -104,6 +104,8 @@ def test_of_contact_points_that_fail_each_in_its_way_each_is_told() -> None:
     told = translated(NoHostAvailable("", {"a:1": refused, "b:1": closed}), "connecting to a:1, b:1")
     assert str(told).startswith("connecting to a:1, b:1: a:1: connection refused; b:1: the connection was closed")
     assert isinstance(told, NotReached)
+    told = translated(NoHostAvailable("", {"b:1": closed, "a:1": refused}), "asking for clocks")
+    assert str(told).startswith("asking for clocks: a:1: connection refused; b:1: ")
     told = translated(NoHostAvailable("", {"a:1": refused, "b:1": refused}), "connecting to a:1, b:1")
     assert str(told) == "connecting to a:1, b:1: connection refused"
 
