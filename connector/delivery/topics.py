@@ -96,9 +96,7 @@ def check_topics(admin: AdminClient, specs: Iterable[TopicSpec], beside: Iterabl
     return CheckedTopics(
         [problem for spec, problem in found if spec.essential],
         [problem for spec, problem in found if not spec.essential],
-        [_MISSES_CHANGES.format(spec.name) for spec in specs if spec.keeps_all and _is_compacted(spec, facts)]
-        + [_STAMPED_BY_BROKERS.format(spec.name) for spec in present if _lacks_its_times(spec, facts)]
-        + [warning for spec in present for warning in _too_small(spec, facts)]
+        [warning for spec in specs for warning in _warnings(spec, facts)]
         + too_few(there, {spec.name: spec.replication for spec in [*present, *beside] if spec.compacted}),
     )
 
@@ -144,16 +142,24 @@ def _lacks_its_times(spec: TopicSpec, facts: Mapping[str, TopicFacts]) -> bool:
     return _needs_its_times(spec) and facts[spec.name].stamped
 
 
-def _too_small(spec: TopicSpec, facts: Mapping[str, TopicFacts]) -> list[str]:
+def _warnings(spec: TopicSpec, facts: Mapping[str, TopicFacts]) -> list[str]:
+    """What is true of a topic, as it is or as it would be created, and no reason not to write to it."""
+    found = [_MISSES_CHANGES.format(spec.name)] if spec.keeps_all and _is_compacted(spec, facts) else []
+    if spec.name not in facts:
+        return found
+    if _lacks_its_times(spec, facts):
+        found.append(_STAMPED_BY_BROKERS.format(spec.name))
     limit = facts[spec.name].max_message_bytes
     if limit < END_BYTES:
-        return [_TAKES_NO_END.format(spec.name, limit)]
-    return [_TAKES_LITTLE.format(spec.name, limit)] if spec.compacted and limit < STATE_BYTES else []
+        found.append(_TAKES_NO_END.format(spec.name, limit))
+    elif spec.compacted and limit < STATE_BYTES:
+        found.append(_TAKES_LITTLE.format(spec.name, limit))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class SeenTopic:
-    """``misfit``: what is not as it must be. ``warnings``: true, and no reason not to write to it."""
+    """``misfit``: what is not as it must be."""
 
     misfit: str | None = None
     warnings: tuple[str, ...] = ()
@@ -167,11 +173,8 @@ def seen_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> dict[str, See
     found = {}
     for spec in wanted:
         if spec.name in facts:
-            told = [_MISSES_CHANGES] if spec.keeps_all and _is_compacted(spec, facts) else []
-            told += [_STAMPED_BY_BROKERS] if _lacks_its_times(spec, facts) else []
-            small = _too_small(spec, facts)
             problems = "; ".join(map(_told, mismatches(spec, facts[spec.name])))
-            found[spec.name] = SeenTopic(problems or None, (*(each.format(spec.name) for each in told), *small))
+            found[spec.name] = SeenTopic(problems or None, tuple(_warnings(spec, facts)))
     return found
 
 
