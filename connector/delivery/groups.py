@@ -75,8 +75,11 @@ def _described(future: Any) -> list[Any]:
 
 def listed_groups(clients: KafkaClients) -> list[str]:
     """The groups that we may see, by whichever login."""
-    found = set[str]()
-    for admin in (clients.members_admin(), clients.admin()):
+    found, makers = set[str](), [clients.members_admin]
+    if clients.admin_properties != clients.consumer_properties:
+        makers.append(clients.admin)
+    for made in makers:
+        admin = made()
         try:
             listed = admin.list_consumer_groups(request_timeout=CALL_SECONDS).result()
         except KafkaException as caught:
