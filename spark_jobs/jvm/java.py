@@ -30,6 +30,8 @@ SUPPORTED = (17, 21)
 _VECTOR = "jdk.incubator.vector"
 _VECTOR_ARGUMENT = f"--add-modules={_VECTOR}"
 
+_SAID = 300
+"""So many characters of what a Java says that does not run."""
 
 # In the C locale a JVM cannot open files whose names are not ASCII, such as a clone below a user's own name.
 ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
@@ -106,12 +108,12 @@ def _probe(executable: Path, place: str, origin: str, looked: list[str]) -> Java
     if not executable.is_file():
         looked.append(f"{place}: no such file {executable}")
         return None
-    properties = _properties(executable, [_VECTOR_ARGUMENT])
+    properties, _ = _properties(executable, [_VECTOR_ARGUMENT])
     has_vector = properties is not None
     if properties is None:
-        properties = _properties(executable, [])
+        properties, why = _properties(executable, [])
     if properties is None:
-        looked.append(f"{place}: does not run")
+        looked.append(f"{place}: does not run: {why}")
         return None
     major = int(properties.get("java.specification.version", "0").removeprefix("1.").split(".")[0])
     if major not in SUPPORTED:
@@ -120,22 +122,25 @@ def _probe(executable: Path, place: str, origin: str, looked: list[str]) -> Java
     home = Path(properties["java.home"])
     if has_vector and executable.resolve() != (home / "bin" / "java").resolve():
         # A script, perhaps our own, that drops the argument: what counts is whether the real one takes it.
-        has_vector = _properties(home / "bin" / "java", [_VECTOR_ARGUMENT]) is not None
+        has_vector = _properties(home / "bin" / "java", [_VECTOR_ARGUMENT])[0] is not None
     return Java(home, home / "bin" / "java", major, has_vector, origin)
 
 
-def _properties(executable: Path, arguments: list[str]) -> dict[str, str] | None:
+def _properties(executable: Path, arguments: list[str]) -> tuple[dict[str, str] | None, str]:
+    """What a Java says of itself; or None, and why it does not."""
     command = [str(executable), "-Xint", *arguments, "-XshowSettings:properties", "-version"]
     # JDK_JAVA_OPTIONS and its kin print a notice, and a broken one there would hide which Java is to blame.
     environment = {name: value for name, value in os.environ.items() if name != "JDK_JAVA_OPTIONS"} | ENVIRONMENT
     try:
         done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, env=environment)
-    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
-        return None
-    if done.returncode != 0:
-        return None
-    found = dict(re.findall(r"^\s+([a-z.]+) = (.*)$", done.stdout + done.stderr, re.MULTILINE))
-    return found if "java.home" in found else None
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+        return None, str(error)
+    said = done.stdout + done.stderr
+    found = dict(re.findall(r"^\s+([a-z.]+) = (.*)$", said, re.MULTILINE))
+    if done.returncode == 0 and "java.home" in found:
+        return found, ""
+    # What the environment gives it to start with stands at the head of what it says.
+    return None, " ".join(said.split())[:_SAID] or f"it ended with {done.returncode}"
 
 
 def link_spark_home() -> Path:

