@@ -77,12 +77,15 @@ class MissingRight(Problem):
 
 
 class ConfigurationError(CdcError):
-    """Something in the user's files or options is wrong; ``problems`` lists everything found, not just the first."""
+    """Something in the user's files or options is wrong; ``problems`` lists everything found, not just the first.
 
-    def __init__(self, problems: Iterable[Problem] | str) -> None:
+    ``notices``: what else is to be known of the same files, and is no reason to refuse them."""
+
+    def __init__(self, problems: Iterable[Problem] | str, notices: Iterable[str] = ()) -> None:
         if isinstance(problems, str):
             problems = [Problem(property="configuration", problem=problems)]
         self.problems: Sequence[Problem] = tuple(problems)
+        self.notices: Sequence[str] = tuple(dict.fromkeys(notices))
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 

@@ -71,14 +71,17 @@ def _loaded(args: argparse.Namespace) -> list[tuple[Document, Configuration]]:
     documents = [of_kind(some, worker=False) for some in documents]
     found: list[tuple[Document, Configuration]] = []
     problems: list[Problem] = []
+    notices: list[str] = []
     for document in (each for some in documents for each in some):
         try:
             found.append((document, _load(document, args.worker, document.file)))
         except ConfigurationError as error:
             problems += error.problems
+            notices += error.notices
     problems += _doubled(found)
     if problems:
-        raise ConfigurationError(dict.fromkeys(problems))
+        notices += (notice for _, configuration in found for notice in configuration.notices)
+        raise ConfigurationError(dict.fromkeys(problems), notices)
     return found
 
 

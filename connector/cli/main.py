@@ -98,6 +98,8 @@ def run(arguments: list[str]) -> int:
         return command.run(args, output)
     except ConfigurationError as error:
         _trace(debug)
+        for notice in error.notices:
+            output.note(notice)
         output.problems(error.problems)
         return 2
     except CdcError as error:

@@ -72,7 +72,13 @@ def load(
     """
     environ = os.environ if environ is None else environ
     findings = Findings() if findings is None else findings
-    files = _read(connector, worker, environ, findings)
+    try:
+        return _load(_read(connector, worker, environ, findings), transform_check, findings)
+    except ConfigurationError as error:
+        raise ConfigurationError(error.problems, findings.notices) from None
+
+
+def _load(files: _Files, transform_check: TransformCheck | None, findings: Findings) -> Configuration:
     values, worker_values = _parsed(files, findings)
 
     key, value, header, worker_key, worker_value = choose_converters(files.connector, files.worker, findings)

@@ -28,6 +28,20 @@ def test_valid(capsys: Any, tmp_path: Path) -> None:
     assert (status, json.loads(out)) == (0, {"valid": True, "problems": []})
 
 
+def test_what_else_is_to_be_known_is_told_beside_what_is_wrong(capsys: Any, tmp_path: Path) -> None:
+    connector = {**CONNECTOR, "tasks.max": "0", "scylla.ssl.truststore.path": "/x", "made.up": "x"}
+    status, out, err = validate(capsys, tmp_path, connector, {**WORKER, "plugin.path": "/x"})
+    assert (status, out) == (2, "") and "tasks.max = '0'" in err
+    assert err.index("made.up: unknown property, ignored") < err.index("error:") and "plugin.path" in err
+    status, out, err = validate(capsys, tmp_path, connector, WORKER, "--json")
+    assert status == 2 and "made.up" in err and "made.up" not in out
+    # Of several connectors, also of those in which nothing is wrong.
+    (tmp_path / "d.json").write_text(json.dumps({**CONNECTOR, "name": "other", "made.up.too": "x"}))
+    status = run(["validate", "--offline", "--worker", *(str(tmp_path / f"{name}.json") for name in "wcd")])
+    err = capsys.readouterr().err
+    assert status == 2 and "made.up: " in err and "made.up.too: " in err
+
+
 def test_problems_of_both_files_as_json(capsys: Any, tmp_path: Path) -> None:
     connector = {**CONNECTOR, "tasks.max": "0", "scylla.pasword": "hunter2"}
     status, out, _ = validate(capsys, tmp_path, connector, {"group.idd": "x"}, "--json")
