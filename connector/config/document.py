@@ -194,7 +194,10 @@ def _report_repeated(document: Document, content: Mapping[str, Any]) -> None:
         # JSON has no comments: people write them as members, which Kafka Connect does not look at.
         if _REMARK.match(name):
             continue
-        document.problems.append(Problem(name, "Is given twice", file=document.file))
+        *others, last = dict.fromkeys(map(str, getattr(content, "lines", {}).get(name, ("",))))
+        one_line = f"on line {last}" if last else None
+        place = f"on lines {', '.join(others)} and {last}" if others else one_line
+        document.problems.append(Problem(name, "Is given twice", None, place, document.file))
 
 
 def _text(value: Any) -> str:

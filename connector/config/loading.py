@@ -359,7 +359,10 @@ def _mention_weak(document: Document, findings: Findings) -> None:
 
 def _mention_placeholders(document: Document, findings: Findings) -> None:
     """What a script was to fill in before it posted the file. A pattern of a transform may look the same."""
+    refused = {problem.property for problem in findings.problems}
     for name, text in document.texts.items():
+        if name in refused:
+            continue
         declared = CONNECTOR.get(name) or WORKER_BY_NAME.get(name)
         secret = declared.secret if declared else is_secret(name)
         if text == document.written[name] and not name.startswith(("transforms.", "predicates.")):

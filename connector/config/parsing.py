@@ -35,7 +35,8 @@ def parse(document: Document, declared: Mapping[str, Property], findings: Findin
         try:
             values[one.name] = one.kind.parse(text)
         except Invalid as invalid:
-            hint = next((advice for _, advice in unfilled(document.written.get(name, ""))), invalid.suggestion)
+            places = unfilled(document.written.get(name, ""), as_a_whole=one.secret)
+            hint = next((advice for _, advice in places), invalid.suggestion)
             findings.problem(document, name, invalid.problem, hint, secret=one.secret)
             continue
         if one.effect is Effect.NONE:

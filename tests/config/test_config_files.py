@@ -143,7 +143,7 @@ def test_what_a_merge_brings_along_is_not_given_twice(tmp_path: Path) -> None:
     merged = f"name: orders\nconfig:\n  <<: [{{topic.prefix: a, tasks.max: 3}}, {{topic.prefix: b}}]\n{flat}"
     connector = taken(tmp_path, "c.yaml", merged).connector
     assert (connector.tasks_max, connector.output.topic_prefix) == (3, "shop")
-    with pytest.raises(ConfigurationError, match=r"topic\.prefix: Is given twice"):
+    with pytest.raises(ConfigurationError, match=r"topic\.prefix: Is given twice \(on lines \d+ and \d+\)"):
         taken(tmp_path, "c.yaml", f"{merged}  topic.prefix: c\n")
 
 

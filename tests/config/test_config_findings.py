@@ -46,8 +46,11 @@ def test_what_a_script_was_to_fill_in_is_told_with_the_reference_that_works() ->
     found = loaded({**given, **router("(?<table>.*)", "${table}")})
     told = [notice for notice in found.notices if "is taken as it stands" in notice]
     assert told == [
-        f"connector: {name}: ${{{each}}} is taken as it stands: a variable of the environment is ${{env:{each}}}"
-        for name, each in (("scylla.password", "PASSWORD"), ("scylla.local.dc", "DC"))
+        f"connector: {name}: {place} is taken as it stands: a variable of the environment is ${{env:{each}}}"
+        for name, place, each in (
+            ("scylla.password", "its value", "PASSWORD"),
+            ("scylla.local.dc", "${DC}", "DC"),
+        )
     ]
     assert set(told) <= found.warnings
     secret = loaded({"scylla.user": "cdc", "scylla.password": "hush${hush}hush"})
@@ -60,12 +63,29 @@ def test_what_a_template_was_to_fill_in_is_told() -> None:
     template = {"scylla.user": "cdc", "scylla.password": "{{ cdc_pw }}", "scylla.local.dc": "dc-<%= dc %>"}
     found = loaded({**template, **router("(.*)", "{{table}}")})
     text = "{} is taken as it stands: it is a template: give what is made of it (`helm template`, say)"
-    told = [f"connector: {name}: {text.format(template[name].removeprefix('dc-'))}" for name in list(template)[1:3]]
+    places = {"scylla.password": "its value", "scylla.local.dc": "<%= dc %>"}
+    told = [f"connector: {name}: {text.format(place)}" for name, place in places.items()]
     assert [notice for notice in found.notices if "as it stands" in notice] == told and set(told) <= found.warnings
     secret = loaded({"scylla.user": "cdc", "scylla.password": "hush{{hush}}"})
     assert not [notice for notice in secret.notices if "hush" in notice], "it may be one"
     wrong = problem({"scylla.cluster.ip.addresses": "{{ hosts }}"})
     assert str(wrong.suggestion).startswith("it is a template")
+
+
+def test_other_places_to_be_filled_in_are_told_as_well() -> None:
+    given = {"scylla.user": "<your user>", "scylla.password": "$DB_PASSWORD", "scylla.local.dc": "%DC%"}
+    found = loaded({**given, **router("(?<table>.*)", "$table")})
+    told = [notice.removeprefix("connector: ") for notice in found.notices if "as it stands" in notice]
+    assert told == [
+        "scylla.user: <your user> is taken as it stands: something of yours is to be put there",
+        "scylla.password: its value is taken as it stands: a variable of the environment is ${env:NAME}",
+        "scylla.local.dc: %DC% is taken as it stands: a variable of the environment is ${env:DC}",
+    ]
+    secret = loaded({"scylla.user": "cdc", "scylla.password": "<hush>hush$HUSH"})
+    assert not [notice for notice in secret.notices if "as it stands" in notice], "it may be one"
+    assert problem({"scylla.cluster.ip.addresses": "<host>"}).suggestion == "something of yours is to be put there"
+    pipeline = problem({"topic.heartbeat.prefix": "a-#{stage}#"})
+    assert pipeline.suggestion == "it is what a pipeline fills in: give what is made of it"
 
 
 def test_a_file_of_debezium_server_is_told_to_be_one() -> None:

@@ -95,7 +95,13 @@ def test_a_property_given_twice(tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     text = json.dumps(CONNECTOR)
     path.write_text(text[:-1] + ', "topic.prefix": "b"}')
-    assert [(one.property, one.problem) for one in validate(path, WORKER, {})] == [("topic.prefix", "Is given twice")]
+    (found,) = validate(path, WORKER, {})
+    assert (found.property, found.problem, found.suggestion) == ("topic.prefix", "Is given twice", "on line 1")
+    path.write_text(text[:-1] + ',\n"topic.prefix" : "b"}')
+    assert [one.suggestion for one in validate(path, WORKER, {})] == ["on lines 1 and 2"]
+    # Which of them is it?
+    path.write_text(f'[{text[:-1]},\n"topic.prefix": "b"}}, {{"name": "d", "topic.prefix": "c"}}]')
+    assert {one.suggestion for one in validate(path, WORKER, {}) if one.problem == "Is given twice"} <= {None}
     path.write_text(text[:-1] + ', "topic.prefix": "shop"}')
     assert not validate(path, WORKER, {}), "twice the same, as in Kafka Connect"
     path.write_text(text[:-1] + ', "_comment": "of old", "//": "a", "_comment": "of new", "//": "b"}')

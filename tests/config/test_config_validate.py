@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from connector.cli.main import run
 from tests.config.files import CONNECTOR, WORKER
 
@@ -60,6 +62,24 @@ def test_broken_json(capsys: Any, tmp_path: Path) -> None:
     problems = json.loads(out)["problems"]
     assert status == 2 and len(problems) == 2
     assert "line 1, column 13" in problems[0]["problem"] and "line 1, column 2" in problems[1]["problem"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"name": \u201cx\u201d}', 'the quote \u201c at line 1, column 10 (JSON has straight ones, ")'),
+        ('{"name": "x",\n \u2018topic.prefix\u2019: "y"}', "the quote \u2018 at line 2, column 2"),
+        ('{"name": "x",\n"config": {\n', "it ends too early at line 2, column 12 (a bracket"),
+        ('{"name": "x', "a text without its second quote at line 1, column 10"),
+        ('{"name": "x"\n"topic.prefix": "y"}', "a comma is missing at line 1, column 13"),
+        ('{"name": "x,\n"topic.prefix": "y"}', "a line's end or a tab inside of a text at line 1, column 13"),
+    ],
+)
+def test_what_keeps_a_file_from_being_json_is_told_in_plain_words(
+    text: str, told: str, capsys: Any, tmp_path: Path
+) -> None:
+    status, _, err = validate(capsys, tmp_path, text, WORKER)
+    assert status == 2 and f"JSON: Is not JSON: {told}" in err
 
 
 def test_options_of_transforms(capsys: Any, tmp_path: Path) -> None:

@@ -10,6 +10,9 @@ import re
 from dataclasses import dataclass
 
 _NAME = re.compile(r"\"([^\"\\\n]{1,200})\\?\"\s*:")
+#: What word processors, and pages that were copied from, make of quotes.
+_CURVED = ("\u201c", "\u201d", "\u201e", "\u2018", "\u2019", "\u00ab", "\u00bb")
+_DELIMITER = "Expecting ',' delimiter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,17 @@ def no_json(error: json.JSONDecodeError) -> NoJson:
         return NoJson(text, "a comma with nothing behind it", "leave it out", text.rindex(",", 0, error.pos + 1))
     if rest.startswith("'"):
         return NoJson(text, "a text in single quotes", "JSON has double ones", error.pos)
+    if rest.startswith(_CURVED):
+        return NoJson(text, f"the quote {rest[0]}", 'JSON has straight ones, "', len(text) - len(rest))
+    if not rest and before:
+        return NoJson(text, "it ends too early", "a bracket or a quote is not closed", len(before))
+    if error.msg == _DELIMITER:
+        return NoJson(text, "a comma is missing", None, len(before))
+    if error.msg.startswith("Invalid control character"):
+        hint = "JSON writes a line's end as \\n, a tab as \\t; or a quote is not closed"
+        return NoJson(text, "a line's end or a tab inside of a text", hint, error.pos)
+    if error.msg.startswith("Unterminated string"):
+        return NoJson(text, "a text without its second quote", None, error.pos)
     if error.msg == "Extra data":
         return NoJson(text, "something behind its end", "a file for each of several configurations", error.pos)
     return NoJson(text, error.msg, None, error.pos)

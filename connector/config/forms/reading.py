@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from connector.config.contents import file_content, why_unreadable
 from connector.config.environment import variables_of, worker_properties
 from connector.config.forms.containers import unwrapped
 from connector.config.forms.no_json import no_json
-from connector.config.forms.repeated import repeated_pairs
+from connector.config.forms.repeated import Repeated, repeated_pairs
 from connector.config.forms.templates import template_hint
 from connector.config.forms.wrapped import Wrapped
 from connector.config.java_properties import decoded, properties_pairs
@@ -62,7 +62,8 @@ def _parsed(outer: Path, environ: Mapping[str, str], file: str, content: bytes) 
         from connector.config.forms.programs import configurations_of
 
         return configurations_of(file, form, decoded(content)[0], environ, outer.parent)
-    documents, problems = _yaml(file, content) if form == "YAML" else _json(file, content)
+    is_whole = file == os.fspath(outer)
+    documents, problems = _yaml(file, content, is_whole) if form == "YAML" else _json(file, content, is_whole)
     if problems:
         return [], problems
     found = unwrapped(documents, outer, environ, partial(_parsed, outer, environ))
@@ -75,7 +76,7 @@ def read_json(path: str | os.PathLike[str]) -> tuple[Any, list[Problem]]:
     content, problems = _bytes(file)
     if content is None:
         return None, problems
-    documents, problems = _json(file, content)
+    documents, problems = _json(file, content, is_whole=True)
     return (documents[0] if documents else None), problems
 
 
@@ -118,7 +119,7 @@ def _other_form(text: str) -> str | None:
     return "a .properties file" if re.match(r"\s*[\w.\-]+\s*=", first) else None
 
 
-def _json(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
+def _json(file: str, content: bytes, is_whole: bool) -> tuple[list[Any], list[Problem]]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -126,7 +127,9 @@ def _json(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
     try:
         # Numbers of any length keep their digits, so that their property can say what is wrong with them.
         found = json.loads(
-            text, object_pairs_hook=repeated_pairs, parse_int=lambda digits: int(digits[:_LONGEST_NUMBER])
+            text,
+            object_pairs_hook=partial(_object, text) if is_whole else repeated_pairs,
+            parse_int=lambda digits: int(digits[:_LONGEST_NUMBER]),
         )
         if "\\u" in text:
             json.dumps(found, ensure_ascii=False).encode()
@@ -151,14 +154,25 @@ def _json(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
     return [found], []
 
 
-def _yaml(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
+def _object(text: str, pairs: Sequence[tuple[str, Any]]) -> Repeated:
+    """One of a file's objects. A name that others have as well may stand on any line."""
+    found, lines = repeated_pairs(pairs), dict[str, list[int]]()
+    for name in found.repeated:
+        places = re.finditer(re.escape(json.dumps(name, ensure_ascii=False)) + r"\s*:", text)
+        lines[name] = [text.count("\n", 0, place.start()) + 1 for place in places]
+    counts = Counter(name for name, _ in pairs)
+    found.lines = {name: each for name, each in lines.items() if len(each) == counts[name]}
+    return found
+
+
+def _yaml(file: str, content: bytes, is_whole: bool) -> tuple[list[Any], list[Problem]]:
     # The library is loaded for a file that is YAML.
     from connector.config.forms.yaml_text import yaml_documents
 
     text = ""
     try:
         text = content.decode("utf-8-sig")
-        return yaml_documents(text), []
+        return yaml_documents(text, tells_lines=is_whole), []
     except UnicodeDecodeError as error:
         return [], [Problem("file", f"Is not UTF-8 text: byte {error.start} cannot be read", file=file)]
     except ValueError as error:

@@ -6,7 +6,8 @@ In: pairs. Out: a ``Repeated``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 
@@ -14,6 +15,8 @@ class Repeated(dict[str, Any]):
     """An object that remembers which of its names were given twice."""
 
     repeated: tuple[str, ...] = ()
+    #: On which lines of its file each of these names stands, where that is known.
+    lines: Mapping[str, Sequence[int]] = MappingProxyType({})
     #: Whether another object takes its members by YAML's `<<`.
     is_brought_along = False
 

@@ -25,10 +25,11 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """Safe, and with the plain words of Kubernetes' reader alone: no dates, no numbers of base 60."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+    tells_lines = False
 
     def mapping(self, node: yaml.MappingNode) -> Repeated:
         # What `<<` brings along is there to be written over.
-        given = [key.value for key, _ in node.value if key.tag != _MERGE]
+        keys = [key for key, _ in node.value if key.tag != _MERGE]
         for origin in [origin for key, value in node.value if key.tag == _MERGE for origin in (value, *value.value)]:
             # It stands before, so it is made already.
             brought = self.constructed_objects.get(origin) if isinstance(origin, yaml.Node) else None
@@ -40,7 +41,12 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(None, None, "a name that is no text", key.start_mark)
             pairs.append((key.value, self.construct_object(value, deep=True)))
-        return repeated_pairs(pairs, given)
+        found = repeated_pairs(pairs, [key.value for key in keys])
+        if self.tells_lines:
+            found.lines = {
+                name: [key.start_mark.line + 1 for key in keys if key.value == name] for name in found.repeated
+            }
+        return found
 
 
 class _OfCompose(_Loader):
@@ -100,10 +106,11 @@ _OfCompose.add_constructor("!override", _OfCompose.overriding)
 _OfCompose.add_constructor("!reset", lambda loader, node: Reset())
 
 
-def yaml_documents(text: str) -> list[Any]:
-    """All documents of a file but empty ones."""
+def yaml_documents(text: str, *, tells_lines: bool = False) -> list[Any]:
+    """All documents of a file but empty ones. ``tells_lines``: those of what is given twice are the file's own."""
     try:
         loader = _OfCompose(text) if _COMPOSE.search(text) else _Loader(text)
+        loader.tells_lines = tells_lines
         try:
             found = []
             while loader.check_node():
