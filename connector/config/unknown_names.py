@@ -35,6 +35,7 @@ from connector.suggestions import nearest
 #: Of so many names of a file that nobody knows it is asked which ones were meant; that takes some time for each.
 MOST_GUESSED = 1_000
 _LIKE_CONNECT = "as in Kafka Connect"
+_LOG4J = "has no effect here: levels of loggers are set by --debug, and by PUT /admin/loggers"
 
 
 def is_worker_name(name: str) -> bool:
@@ -138,7 +139,7 @@ def unknown_worker_names(
             place = Document(f"environment variable {variable}")
             findings.problem(place, name, "Unknown property", f"did you mean {right}?")
         else:
-            text = "no property of that name, ignored"
+            text = _LOG4J if name.startswith("log4j.") else _not_of_worker(name) or "no property of that name, ignored"
             findings.remark(f"environment variable {variable}", text, warn=unknown == "warn")
 
 
