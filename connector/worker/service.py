@@ -16,12 +16,13 @@ from connector.worker.about import About
 from connector.worker.aging import aged, of_owners
 from connector.worker.child import Child
 from connector.worker.elsewhere import Elsewhere
+from connector.worker.ended_workers import EndedWorkers
 from connector.worker.holding import Target, held_reason
 from connector.worker.kept_topics import KeptTopics
 from connector.worker.order import WorkerOrder
 from connector.worker.state import State
 from connector.worker.status_document import ConnectorStatus, Liveness, RunningWorker, ServiceStatus, WorkerStatus
-from connector.worker.tenants import Ends, Tenant
+from connector.worker.tenants import Tenant
 
 # Workers report every second, also that they sit in a call; one that says nothing at all is stopped, or hangs.
 SILENT_SECONDS = 6.0
@@ -51,9 +52,7 @@ class Service:
         self.tenants = {order.configuration.group: Tenant(order.configuration.connector.name) for order in self.orders}
         self.children: dict[int, Child] = {}
         self._last: dict[int, tuple[WorkerStatus, float]] = {}
-        self._last_end: dict[int, str] = {}
-        #: By worker, without a commit of it since.
-        self._ends: dict[int, Ends] = {}
+        self.ended_workers = EndedWorkers()
         #: By connector: topics that workers which have ended had written to.
         self.former_topics: dict[str, frozenset[str]] = {}
         self._listens_since = -math.inf
@@ -225,8 +224,8 @@ class Service:
         yield from (tenant.remark for tenant in self.tenants.values() if tenant.remark is not None)
         for order in self.orders:
             if order.index not in present and ours.get(order.configuration.group) is None:
-                again = " again" if order.index in self._last or order.index in self._last_end else ""
-                yield f"worker {order.index} is started{again}{self._why(order.index)}"
+                again = " again" if order.index in self._last or self.ended_workers.last(order.index) else ""
+                yield f"worker {order.index} is started{again}{self.ended_workers.in_words(order.index)}"
         for child in children:
             trouble = self._trouble(child)
             if child.group in held:
@@ -240,11 +239,11 @@ class Service:
     def _trouble(self, child: Child) -> str | None:
         """Why a worker's last status is not what it would say now."""
         if child.waiting is not None:
-            return f"{child.waiting}{self._why(child.index)}"
+            return f"{child.waiting}{self.ended_workers.in_words(child.index)}"
         if child.blocked is not None:
             return f"worker {child.index} (pid {child.pid}) is blocked {child.blocked}"
         if not child.own:
-            return f"worker {child.index} is starting{self._why(child.index)}"
+            return f"worker {child.index} is starting{self.ended_workers.in_words(child.index)}"
         if child.renewed:
             return f"worker {child.index} (pid {child.pid}) is ending in order, and begins again"
         if self._silence(child.status_at) >= SILENT_SECONDS:
@@ -261,15 +260,6 @@ class Service:
     def _silence(self, at: float) -> float:
         """Of one that was heard then last: as long as somebody listened."""
         return self._monotonic() - max(at, self._listens_since)
-
-    def _why(self, index: int) -> str:
-        """The end before: a worker that is started again and again is shown as that."""
-        last = self._last_end.get(index)
-        if last is None:
-            return ""
-        ends = self._ends.get(index, Ends())
-        repeated = f", {ends.count} ends in a row" if ends.count > 1 and ends.cause == last else ""
-        return f" (it ended before: {last}{repeated})"
 
     def _age(self, at: float) -> float:
         return max(0.0, self._monotonic() - at)
@@ -291,11 +281,7 @@ class Service:
                     waiting_for=held.get(group) or tenant.reason() or tenant.remark or self.waiting_for,
                     given_up=tenant.over,
                     crashing=tenant.ends.crashing,
-                    crashing_workers={
-                        index: ends.crashing
-                        for index, ends in list(self._ends.items())
-                        if index in orders and ends.crashing is not None
-                    },
+                    crashing_workers={index: why for index, why in self.ended_workers.crashing() if index in orders},
                     login_refused=tenant.refused,
                     logins_renewed=tenant.renewed_logins,
                     target=tenant.target.value,

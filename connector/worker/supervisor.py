@@ -16,10 +16,10 @@ from dataclasses import replace
 from typing import assert_never
 
 from connector.config import Configuration
-from connector.pauses import doubled
 from connector.source import Purpose
 from connector.worker.aging import with_lags
-from connector.worker.child import Child, end_in_order, instruct, signal_name, started, stop_all
+from connector.worker.child import Child, end_in_order, instruct, started, stop_all
+from connector.worker.ended_workers import WELL_SECONDS
 from connector.worker.initial_only import status_behind_snapshots
 from connector.worker.instructions import LogLevel, ReadTables
 from connector.worker.kept_topics import KEPT
@@ -39,19 +39,15 @@ from connector.worker.shared_state import SharedState
 from connector.worker.slots import Noted
 from connector.worker.state import State
 from connector.worker.status_document import WorkerStatus
-from connector.worker.tenants import Ends, Preparation, Tenant
+from connector.worker.tenants import Preparation, Tenant
 
 log = logging.getLogger(__name__)
 
-RESTART_PAUSE = 0.5
-LONGEST_RESTART_PAUSE = 60.0
 # Containers are killed ten seconds after they were asked to end.
 STOP_SECONDS = 8.5
 LOOK_SECONDS = 0.2
 
 STARTING_SECONDS = 60.0
-# Who runs for so long does not end again and again.
-WELL_SECONDS = 60.0
 # Who ends in order says nothing more, and is cut off by itself after eight seconds.
 ENDING_SECONDS = 15.0
 # Of one that has ended, for what it said before: a report of thousands of tables takes a while to be read, longer where
@@ -68,11 +64,6 @@ REPORTS = Purpose(
 )
 
 SHARED = Purpose("shared state", "nobody hears what is asked of connectors", "a pause may not be obeyed", holds=False)
-
-
-def _restart_pause(ends: int) -> float:
-    """After so many in a row."""
-    return doubled(RESTART_PAUSE, ends, LONGEST_RESTART_PAUSE)
 
 
 class Supervisor(Service):
@@ -109,8 +100,6 @@ class Supervisor(Service):
         self._levels: dict[str, LogLevel] = {}
         #: By workers of connectors that are defined anew: who comes in their place.
         self._heirs: dict[int, int] = {}
-        #: By worker: how often a signal ended it, without a commit since.
-        self._kills: dict[int, int] = {}
 
     def prepare(self, configuration: Configuration, prepare: Callable[[], Preparation]) -> None:
         """Its workers are started when what is in front of them is done."""
@@ -282,12 +271,9 @@ class Supervisor(Service):
                 if status.delivery.commits > (child.status.delivery.commits if child.status and child.own else 0):
                     if (tenant := self.tenants.get(child.group)) is not None:
                         tenant.forget_ends()
-                    self._last_end.pop(child.index, None)
-                    self._kills.pop(child.index, None)
-                    if child.index in self._ends:
-                        self._ends[child.index].count = 0
+                    self.ended_workers.committed(child.index)
                 if status.state is State.RUNNING and time.monotonic() - child.started >= WELL_SECONDS:
-                    self._ends.pop(child.index, None)  # it may own no slot, and commit nothing
+                    self.ended_workers.forget(child.index)  # it may own no slot, and commit nothing
                 begins = not child.own
                 child.status, child.status_at, child.own = with_lags(status, child.status), child.heard, True
                 if begins:
@@ -331,7 +317,7 @@ class Supervisor(Service):
         tenant = self.tenants.get(child.group)
         if tenant is None or child.index not in self._numbers:
             self._forget_refusal(child.index)
-            self._ends.pop(child.index, None)
+            self.ended_workers.forget(child.index)
             self._bequeath(child.index)
             return None
         if child.renewed and code != 2:
@@ -344,28 +330,20 @@ class Supervisor(Service):
             self._give_up(tenant, child.group, child.cause)
         if tenant.over is not None:
             return None
-        ends = self._ends.setdefault(child.index, Ends())
         brief = child.has_committed and time.monotonic() - child.started < WELL_SECONDS
         if code < 0:
-            killed = f"killed by signal {-code} ({signal_name(-code)})"
-            ends.ended(killed, brief=brief)
-            kills = self._kills[child.index] = self._kills.get(child.index, 0) + 1
-            cause = f"{killed}, {kills} times in a row" if kills > 1 else killed
-            self._last_end[child.index] = cause
-            # Once is chance. Again and again, it is what the worker does, or a machine that has no memory for it.
-            pause = 0.0 if kills == 1 else _restart_pause(kills - 1)
+            cause, pause = self.ended_workers.killed(child.index, -code, brief=brief)
             log.warning("worker %d was %s; restarting it%s", child.index, cause, f" in {pause:.1f} s" if pause else "")
             self.due[child.index] = time.monotonic() + pause
             return None
         cause = child.cause or (f"exit status {code}" if code else "in order, asked by somebody else")
         log.log(logging.ERROR if code else logging.INFO, "worker %d ended: %s", child.index, cause)
-        self._last_end[child.index] = cause
         in_a_row = tenant.ends.ended(cause)
         if tenant.ends.crashing is not None and self._is_alone:
             log.error("%d workers in a row ended for the same reason: %s", in_a_row, cause)
             return 1
-        # Each start and end of one takes slots from those that work.
-        self.due[child.index] = time.monotonic() + _restart_pause(max(in_a_row, ends.ended(cause, brief=brief)))
+        pause = self.ended_workers.ended(child.index, cause, brief=brief, in_a_row=in_a_row)
+        self.due[child.index] = time.monotonic() + pause
         return None
 
     def _bequeath(self, index: int) -> None:

@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from connector.config import Configuration
 from connector.errors import Problem
 from connector.pauses import doubled
+from connector.worker.ended_workers import Ends
 from connector.worker.holding import Target
 from connector.worker.slots import Noted
 
 log = logging.getLogger(__name__)
 
-# As many ends of workers in a row, for one cause and without a commit between them, are a crash loop.
-CRASH_LOOP = 5
 # Until what was given up is tried again: as soon as a table that has failed is, and twice as long each time.
 FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS = 60.0, 900.0
 
@@ -50,32 +49,6 @@ class Preparation:
             self.failure = f"{type(error).__name__}: {error}"
         finally:
             self.done.set()
-
-
-@dataclass(slots=True)
-class Ends:
-    """How often in a row workers ended for one cause: one of them, or those of a connector. ``count``: without a commit
-    since; ``brief``: soon after they had begun and committed something, as where memory is enough for that much."""
-
-    cause: str = ""
-    count: int = 0
-    brief: int = 0
-
-    def ended(self, cause: str, *, brief: bool = False) -> int:
-        """How often they have by now, without a commit."""
-        if cause != self.cause:
-            self.cause, self.count, self.brief = cause, 0, 0
-        self.count, self.brief = self.count + 1, self.brief + brief
-        return self.count
-
-    @property
-    def crashing(self) -> str | None:
-        """Why they end again and again. They are started again all the same."""
-        if self.count >= CRASH_LOOP:
-            return self.cause
-        if self.brief >= CRASH_LOOP:
-            return f"{self.cause}, {self.brief} times soon after it had begun and committed something"
-        return None
 
 
 @dataclass(slots=True)

@@ -18,11 +18,12 @@ from connector.cli.main import run
 from connector.cli.service import announce
 from connector.worker import checks, supervisor
 from connector.worker.child import Child
+from connector.worker.ended_workers import Ends
 from connector.worker.messages import StatusMessage
 from connector.worker.metrics import metrics_page
 from connector.worker.order import WorkerOrder
 from connector.worker.status_document import ServiceStatus, WorkerStatus
-from connector.worker.tenants import Ends, Tenant
+from connector.worker.tenants import Tenant
 from tests.config.files import CONNECTOR, WORKER, loaded
 
 

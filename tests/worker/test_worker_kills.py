@@ -12,19 +12,13 @@ import pytest
 from connector.cli.worker import PATIENCE_SECONDS
 from connector.worker.child import Child
 from connector.worker.connect_cluster import ConnectCluster
+from connector.worker.ended_workers import CRASH_LOOP, LONGEST_RESTART_PAUSE, RESTART_PAUSE, WELL_SECONDS
 from connector.worker.messages import StatusMessage
 from connector.worker.order import WorkerOrder
 from connector.worker.service import SILENT_SECONDS
 from connector.worker.shared_state import SharedState
 from connector.worker.steering import Steering
-from connector.worker.supervisor import (
-    ENDING_SECONDS,
-    LONGEST_RESTART_PAUSE,
-    RESTART_PAUSE,
-    WELL_SECONDS,
-    Supervisor,
-)
-from connector.worker.tenants import CRASH_LOOP
+from connector.worker.supervisor import ENDING_SECONDS, Supervisor
 from tests.config.files import loaded
 from tests.worker.test_worker_aging import said
 
@@ -121,7 +115,7 @@ def test_what_it_has_committed_meanwhile_makes_the_next_end_the_first() -> None:
     supervisor._take(child, StatusMessage(status=said([0], delivery={"commits": 1})))
     assert killed(supervisor, signal.SIGKILL) == 0.0
     assert killed(supervisor, signal.SIGRTMIN + 1) > 0
-    assert f"signal {signal.SIGRTMIN + 1} (of the system's own)" in supervisor._last_end[0]
+    assert f"signal {signal.SIGRTMIN + 1} (of the system's own)" in (supervisor.ended_workers.last(0) or "")
 
 
 def ended(supervisor: Supervisor, cause: str, index: int = 0) -> float:

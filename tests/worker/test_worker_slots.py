@@ -14,7 +14,7 @@ from connector.delivery import TopicSpec, TransactionalProducer, compact_json, e
 from connector.errors import ConfigurationError
 from connector.table_name import TableName
 from connector.topology import Mark, MarkKey, mark_entry
-from connector.worker import supervisor as supervising
+from connector.worker import ended_workers
 from connector.worker.order import WorkerOrder
 from connector.worker.settings import kafka_clients
 from connector.worker.slots import slots_by_marks, slots_in_force
@@ -65,7 +65,7 @@ def test_marks_say_how_many_slots_there_are(kafka: object, unique: Callable[[str
 
 
 def test_workers_are_told_what_one_of_them_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervising, "RESTART_PAUSE", 0.0)
+    monkeypatch.setattr(ended_workers, "RESTART_PAUSE", 0.0)
     supervisor = Supervisor([sys.executable, "-c", WORKER], [WorkerOrder(loaded(), 0)])
     assert supervisor.run(threading.Event()) == 2
     assert [noted.slots for noted in supervisor.noted.values()] == [41] and supervisor.restarts == 2

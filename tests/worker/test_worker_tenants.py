@@ -17,6 +17,7 @@ import pytest
 
 from connector.config import Configuration
 from connector.errors import Problem
+from connector.worker import ended_workers
 from connector.worker import supervisor as supervising
 from connector.worker import tenants as given_up
 from connector.worker.connect_cluster import ConnectCluster
@@ -37,8 +38,8 @@ CRASH_LOOP = 2
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Starts a run of some connectors in a thread; ends it after the test."""
-    monkeypatch.setattr(supervising, "RESTART_PAUSE", 0.001)
-    monkeypatch.setattr(given_up, "CRASH_LOOP", CRASH_LOOP)
+    monkeypatch.setattr(ended_workers, "RESTART_PAUSE", 0.001)
+    monkeypatch.setattr(ended_workers, "CRASH_LOOP", CRASH_LOOP)
     ended: list[Callable[[], None]] = []
 
     def start(*names: str) -> tuple[Supervisor, list[int]]:
@@ -106,14 +107,14 @@ def test_a_connector_whose_workers_end_again_and_again_is_failed_for_who_asks_co
     until(lambda: [each.state for each in cluster.connectors()[0].tasks] == ["RUNNING"], what="the other one")
     assert [(each.state, each.trace) for each in fails.tasks] == [("FAILED", "FatalDeliveryError: no rights")]
     assert fails.instance.state == works.instance.state == "RUNNING"
-    monkeypatch.setattr(supervising, "RESTART_PAUSE", 1e6)
-    monkeypatch.setattr(supervising, "LONGEST_RESTART_PAUSE", 1e6)
+    monkeypatch.setattr(ended_workers, "RESTART_PAUSE", 1e6)
+    monkeypatch.setattr(ended_workers, "LONGEST_RESTART_PAUSE", 1e6)
     until(lambda: supervisor.due.get(1, 0.0) > 1e5, what="a long pause")
     ends = supervisor.restarts
     cluster.restart("fails", itself=True, tasks=[0])
     until(lambda: supervisor.restarts > ends, what="another end")
     supervisor.tenants[configured("fails").group].forget_ends()
-    supervisor._ends.clear()
+    supervisor.ended_workers.forget(1)
     assert [each.state for each in cluster.connectors()[1].tasks] != ["FAILED"]
 
 
