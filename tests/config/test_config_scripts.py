@@ -351,7 +351,7 @@ def test_a_dollar_alone_is_one(tmp_path: Path) -> None:
 
 
 BROKEN = {
-    "behind a": ('{"name": "x", "config": {"connector.class": "C", "a": "1" "b": "2"}}', "Expecting ',' delimiter"),
+    "behind a": ('{"name": "x", "config": {"connector.class": "C", "a": "1" "b": "2"}}', "a comma is missing"),
     "behind b": ('{"connector.class": "C", "b": "1",}', "a comma with nothing behind it"),
     "behind c": ('{"name": "x", "config": {"connector.class": "C", "c": "1"},}', "a comma with nothing behind it"),
     "behind d": ('{"d": 4, // four\n"connector.class": "C"}', "a comment"),
