@@ -5,6 +5,7 @@ In: what is configured. Out: whether a request shows the token, and what is to b
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import ipaddress
@@ -16,7 +17,8 @@ from connector.config import Secret
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """``tls`` None: plain HTTP. With ``token``, requests need ``Authorization: Bearer …``."""
+    """``tls`` None: plain HTTP. With ``token``, requests need ``Authorization: Bearer …``, or have it as their password:
+    most tools that ask Kafka Connect know names and passwords alone."""
 
     token: Secret | None = None
     tls: ssl.SSLContext | None = None
@@ -31,8 +33,8 @@ class Access:
             return True
         kind, _, given = (authorization or "").strip().partition(" ")
         known = hashlib.sha256(self.token.reveal().strip().encode(errors="replace")).digest()
-        shown = hashlib.sha256(given.strip().encode("latin-1", "replace")).digest()
-        return hmac.compare_digest(known, shown) and kind.lower() == "bearer"
+        token = _password(given) if kind.lower() == "basic" else given.strip().encode("latin-1", "replace")
+        return hmac.compare_digest(known, hashlib.sha256(token).digest()) and kind.lower() in ("bearer", "basic")
 
     def may_write(self, address: str) -> bool:
         """Whether who asks from there, and was let in, may change anything: everybody whom a token or a certificate
@@ -42,6 +44,14 @@ class Access:
     @property
     def asks_for_certificates(self) -> bool:
         return self.tls is not None and self.tls.verify_mode is ssl.CERT_REQUIRED
+
+
+def _password(login: str) -> bytes:
+    """Of ``name:password`` in base 64; names may be any."""
+    try:
+        return base64.b64decode(login.strip().encode("latin-1", "replace"), validate=True).partition(b":")[2]
+    except ValueError:
+        return b""
 
 
 def is_loopback(host: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import re
@@ -225,6 +226,10 @@ def test_loopback_is_known_by_its_addresses() -> None:
 # -- who may ask ---------------------------------------------------------------------------------------------------
 
 
+def basic(login: str) -> str:
+    return base64.b64encode(login.encode()).decode()
+
+
 @pytest.mark.parametrize(
     ("shown", "status"),
     [
@@ -234,9 +239,16 @@ def test_loopback_is_known_by_its_addresses() -> None:
         ("Bearer ", 401),
         ("Bearer wrong", 401),
         ("Bearer correct-horse-battery", 401),
-        ("Basic correct-horse", 401),
         ("Bearer \xe9\xff", 401),
         ("Bearer correct-horse", 200),
+        (f"Basic {basic('connect:correct-horse')}", 200),
+        (f"basic {basic(':correct-horse')}", 200),
+        (f"Basic {basic('correct-horse:')}", 401),
+        (f"Basic {basic('correct-horse')}", 401),
+        (f"Basic {basic('connect:correct-horse:')}", 401),
+        ("Basic correct-horse", 401),
+        ("Basic \xe9\xff", 401),
+        ("Basic", 401),
         ("bearer  correct-horse", 200),
     ],
 )

@@ -14,7 +14,8 @@ HTTP = Section(
         Property(
             "rest.bearer.token",
             PASSWORD,
-            "If given, requests need `Authorization: Bearer <token>`, but for `/live` and `/ready`. Best as "
+            "If given, requests need `Authorization: Bearer <token>`, or it as the password of any name (`Basic`), but "
+            "for `/live` and `/ready`. Best as "
             "`${env:NAME}` or `${directory:/run/secrets:token}`; a line break at its end does not count.",
             ours=True,
         ),

@@ -175,13 +175,16 @@ WORKER = Section(
                 "rest.advertised.listener",
                 "rest.host.name",
                 "rest.port",
-                "rest.extension.classes",
                 "admin.listeners",
                 "access.control.allow.origin",
                 "access.control.allow.methods",
                 "response.http.headers.config",
                 "ssl.client.auth",
             ),
+        ),
+        *without_effect(
+            "they are classes of the JVM; who may use the REST API is said by `rest.bearer.token`",
+            ("rest.extension.classes",),
         ),
         *without_effect(_NO_PLUGINS, ("plugin.path", "plugin.discovery")),
         *without_effect(
