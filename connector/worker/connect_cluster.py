@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
 from typing import Any, Literal, Protocol
 
-from connector import __version__
 from connector.aside import aside
-from connector.config import CONNECTOR_CLASS, Configuration, as_written
+from connector.config import Configuration
 from connector.delivery import KafkaClients, cluster_id
 from connector.errors import CdcError, Problem, StillRunning
 from connector.formats import step_options
-from connector.rest import ConnectorView, Instance, LoggerLevel, Offset, StepOption, Steps
+from connector.rest import ConnectorView, LoggerLevel, Offset, StepOption, Steps
 from connector.table_name import TableName
-from connector.topology import Reason
-from connector.worker.connectors import Broken, Connectors
+from connector.worker.connector_views import view_of, view_of_broken
+from connector.worker.connectors import Connectors
 from connector.worker.holding import Target
 from connector.worker.log_levels import levels
 from connector.worker.plausible_times import implausible
@@ -30,8 +29,7 @@ from connector.worker.processes import Processes, as_known_here, tasks_of, toget
 from connector.worker.settings import kafka_clients
 from connector.worker.shared_state import Event
 from connector.worker.state import State
-from connector.worker.status_document import ConnectorStatus, RunningWorker, ServiceStatus
-from connector.worker.unlike import converters_of
+from connector.worker.status_document import ServiceStatus
 
 # For workers to end that were told to; an answer must not take longer than clients wait.
 END_SECONDS = 12.0
@@ -128,8 +126,12 @@ class ConnectCluster:
         configurations, status = self._service.configurations(), self._service.status()
         broken = dict(self._defined.broken) if self._defined else {}
         known = [each for each in configurations if each.connector.name in status.connectors]
-        views = {each.connector.name: self._view(each, status) for each in known}
-        views |= {name: self._broken(each, views.get(name)) for name, each in broken.items()}
+        views = {
+            each.connector.name: view_of(each, status, self._service.topics(each.connector.name), self.worker_id)
+            for each in known
+        }
+        for name, each in broken.items():
+            views[name] = view_of_broken(each, self.given(name), views.get(name), self.worker_id)
         return list(views.values())
 
     def numbers(self, own: ConnectorView) -> list[int]:
@@ -242,60 +244,8 @@ class ConnectCluster:
     def step_options(self, what: Steps, class_name: str) -> Sequence[StepOption]:
         return step_options(what, class_name)
 
-    def _broken(self, broken: Broken, runs: ConnectorView | None) -> ConnectorView:
-        """``runs``: by the definition before."""
-        instance = Instance("FAILED", self.worker_id, __version__, broken.reason)
-        tasks, topics = ((), ()) if runs is None else (runs.tasks, runs.topics)
-        return ConnectorView(broken.name, as_written(self.given(broken.name)), instance, tasks, topics)
-
     def _configuration(self, connector: str) -> Configuration | None:
         return next((each for each in self._service.configurations() if each.connector.name == connector), None)
-
-    def _view(self, configuration: Configuration, status: ServiceStatus) -> ConnectorView:
-        name = configuration.connector.name
-        connector = status.connectors[name]
-        workers = {worker.index: worker for worker in status.workers}
-        mine = [workers.get(index) for index in connector.workers]
-        return ConnectorView(
-            name=name,
-            config=config_of(configuration),
-            instance=self._connector(connector),
-            tasks=self._tasks(connector, mine),
-            topics=tuple(self._service.topics(name)),
-            converters=converters_of(configuration.connector.output),
-        )
-
-    def _connector(self, connector: ConnectorStatus) -> Instance:
-        if connector.given_up is not None:
-            return Instance("FAILED", self.worker_id, __version__, connector.given_up)
-        if connector.target != "RUNNING":
-            return Instance("PAUSED" if connector.target == "PAUSED" else "STOPPED", self.worker_id, __version__)
-        waits = connector.waiting_for is not None and not connector.workers_running
-        if waits:
-            return Instance("UNASSIGNED", self.worker_id, __version__, connector.waiting_for)
-        return Instance("RUNNING", self.worker_id, __version__)
-
-    def _tasks(self, connector: ConnectorStatus, workers: Sequence[RunningWorker | None]) -> tuple[Instance, ...]:
-        if connector.given_up is not None or connector.target == "STOPPED":
-            return ()
-        if connector.target == "PAUSED":
-            return tuple(Instance("PAUSED", self.worker_id, __version__) for _ in workers)
-        # Where others run the connector, nothing but its tasks here says what these wait for.
-        why = None if connector.workers_running else connector.waiting_for
-        crashing = [connector.crashing or connector.crashing_workers.get(index) for index in connector.workers]
-        return tuple(self._task(worker, why, ends) for worker, ends in zip(workers, crashing, strict=True))
-
-    def _task(self, worker: RunningWorker | None, why: str | None, crashing: str | None) -> Instance:
-        """What waits or is tried again is RUNNING, as a task of Connect is that tries again. ``why`` there is none.
-        ``crashing``: why it ends again and again."""
-        if crashing is not None:
-            # Nobody would look at a task that is shown as restarting, or running for a moment, for hours.
-            return Instance("FAILED", self.worker_id, __version__, crashing)
-        if worker is None:
-            return Instance("UNASSIGNED", self.worker_id, __version__, why)
-        if worker.state is State.FAILED:
-            return Instance("FAILED", self.worker_id, worker.version, trace_of(worker))
-        return Instance("RESTARTING" if worker.starting else "RUNNING", self.worker_id, worker.version)
 
 
 def _once_ended(change: Callable[[], None]) -> None:
@@ -331,32 +281,6 @@ def starts_of(configuration: Configuration, offsets: Sequence[Offset] | None) ->
             raise CdcError(f"'read_to' of {table}, {start}, is {why}")
         starts[table] = start
     return starts
-
-
-def config_of(configuration: Configuration) -> dict[str, str]:
-    """As it was given, with references as they are written, and secrets as asterisks."""
-    connector = configuration.connector
-    return {**connector.written, "name": connector.name, "connector.class": _class_of(connector.written)}
-
-
-def _class_of(written: Mapping[str, str]) -> str:
-    return written.get("connector.class") or CONNECTOR_CLASS
-
-
-def trace_of(worker: RunningWorker) -> str:
-    """Which tables and groups of streams have failed, and why."""
-    return "\n".join(line for name, table in sorted(worker.tables.items()) for line in _trace(name, worker))
-
-
-def _trace(name: str, worker: RunningWorker) -> Iterator[str]:
-    table = worker.tables[name]
-    if table.state is not State.FAILED:
-        return
-    yield f"{name} is FAILED: {table.error or 'no reason is known'}"
-    for each in table.waiting:
-        if each.reason == Reason.FAILED.value and each.slot is not None:
-            streams = ", ".join(f"0x{stream}" for stream in each.streams)
-            yield f"\tslot {each.slot}, streams {streams}, read to {each.read_to}: {each.note or table.error}"
 
 
 def _place(each: StoredPosition) -> tuple[str, int, bytes]:
