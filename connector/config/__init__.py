@@ -27,7 +27,7 @@ from connector.config.document import (
 )
 from connector.config.environment import environment_login
 from connector.config.findings import Findings
-from connector.config.forms import read_json
+from connector.config.forms import no_json, read_json
 from connector.config.http_config import HttpConfig
 from connector.config.kafka import KafkaProperties
 from connector.config.loading import (
@@ -169,6 +169,7 @@ __all__ = [
     "load_connector",
     "login_digest",
     "migrate_connector",
+    "no_json",
     "of",
     "of_another_connector",
     "of_deltas",

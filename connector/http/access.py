@@ -17,8 +17,8 @@ from connector.config import Secret
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """``tls`` None: plain HTTP. With ``token``, requests need ``Authorization: Bearer …``, or have it as their password:
-    most tools that ask Kafka Connect know names and passwords alone."""
+    """``tls`` None: plain HTTP. With ``token``, requests need ``Authorization: Bearer …``, or have it as a password:
+    most tools that ask Kafka Connect know nothing else."""
 
     token: Secret | None = None
     tls: ssl.SSLContext | None = None

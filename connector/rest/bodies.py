@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from connector.config import no_json
 from connector.http import JSON, Answer, Refused, Request
 from connector.rest.media_types import says_json
 from connector.secrets import scrubbed
@@ -39,6 +40,8 @@ def properties(given: Any) -> dict[str, str | None]:
     """Names of properties and their texts. What is no text becomes one, as Connect's reader does it."""
     if not isinstance(given, dict):
         raise Refused(500, "The configuration must be a JSON object")
+    if set(given) <= {"name", "config"} and isinstance(given.get("config"), dict):
+        raise Refused(500, "The body must be the properties alone, without name and config around them")
     return {name: property_text(name, value) for name, value in given.items()}
 
 
@@ -101,7 +104,8 @@ def _read(request: Request) -> Any:
 def _without_content(error: Exception) -> str:
     """Where it is wrong, without what stands there: it may be a password."""
     if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} at line {error.lineno}, column {error.colno}"
+        found = no_json(error)
+        return found.at_its_line() + (f" ({found.hint})" if found.hint else "")
     return "it is not in UTF-8, or nested too deep"
 
 

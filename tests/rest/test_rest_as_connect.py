@@ -425,3 +425,24 @@ def test_offsets_are_altered_and_reset_while_it_is_stopped() -> None:
             )
     place = Offset({"filename": "/dev/null"}, {"position": 2})
     assert cluster.altered == [[place], None]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "told"),
+    [
+        (
+            "POST",
+            "",
+            '{"name": "a",\n"config": {"a": "b",}}',
+            "a comma with nothing behind it at line 2, column 20 (leave",
+        ),
+        ("PUT", "/a/config", "{'name': 'hush'}", "a text in single quotes at line 1, column 2 (JSON has double ones)"),
+        ("PUT", "/a/config", {"name": "a", "config": {"a": "b"}}, "the properties alone, without name and config"),
+        ("PUT", "/a/config", {"config": {"a": "b"}}, "the properties alone, without name and config"),
+    ],
+)
+def test_a_body_of_the_wrong_form_is_told_what_is_wrong_with_it(
+    nothing: str, method: str, path: str, body: object, told: str
+) -> None:
+    answered = ask(nothing, Case(method, f"/connectors{path}", body))
+    assert answered.status == 500 and told in json.loads(answered.body)["message"] and "hush" not in answered.body

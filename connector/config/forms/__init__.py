@@ -6,8 +6,9 @@ tells one form from another; ``containers`` finds what other tools wrap configur
 
 from __future__ import annotations
 
+from connector.config.forms.no_json import no_json
 from connector.config.forms.reading import read_configurations, read_json
 from connector.config.forms.templates import OF_A_TEMPLATE, TEMPLATE
 from connector.config.forms.wrapped import Wrapped
 
-__all__ = ["OF_A_TEMPLATE", "TEMPLATE", "Wrapped", "read_configurations", "read_json"]
+__all__ = ["OF_A_TEMPLATE", "TEMPLATE", "Wrapped", "no_json", "read_configurations", "read_json"]

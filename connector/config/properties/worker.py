@@ -176,11 +176,13 @@ WORKER = Section(
                 "rest.host.name",
                 "rest.port",
                 "admin.listeners",
-                "access.control.allow.origin",
-                "access.control.allow.methods",
                 "response.http.headers.config",
                 "ssl.client.auth",
             ),
+        ),
+        *without_effect(
+            "pages of other sites may not ask, whatever it says",
+            ("access.control.allow.origin", "access.control.allow.methods"),
         ),
         *without_effect(
             "they are classes of the JVM; who may use the REST API is said by `rest.bearer.token`",
