@@ -68,6 +68,19 @@ _CAUSES = {
         "transaction.timeout.ms, 15000 unless the worker's file has another, is more than the brokers' "
         "transaction.max.timeout.ms: lower the one, or raise the other"
     ),
+    KafkaError.MSG_SIZE_TOO_LARGE: (
+        "records are larger than the topic takes: raise its max.message.bytes (where it has none of its own, "
+        "message.max.bytes of the brokers)"
+    ),
+    KafkaError.RECORD_LIST_TOO_LARGE: "records are larger than a segment of the topic: raise its segment.bytes",
+}
+
+# What the client says, in a broker's words, of a record that it does not send.
+_UNSENT_CAUSES = {
+    KafkaError.MSG_SIZE_TOO_LARGE: (
+        "a record is larger than the producer's max.request.size, 1000000 unless the files have another: raise it "
+        "(producer.override.max.request.size of the connector, producer.max.request.size of the worker)"
+    ),
 }
 
 # Errors that say that two machines' clocks are not the same; which of them is wrong a third one tells.
@@ -154,16 +167,17 @@ def of_report(code: int) -> KafkaError:
     return KafkaError(code)
 
 
-def describe(error: KafkaError) -> str:
+def describe(error: KafkaError, *, unsent: bool = False) -> str:
+    """``unsent``: the client says so, and not a broker."""
     text = f"{error.name()}: {error.str()}"
-    cause = _CAUSES.get(error.code())
+    cause = (_UNSENT_CAUSES if unsent else _CAUSES).get(error.code())
     return text if cause is None else f"{text}; {cause}"
 
 
-def with_right(error: KafkaError) -> str:
+def with_right(error: KafkaError, *, unsent: bool = False) -> str:
     """With the right that is missing, if it is that."""
-    right = _RIGHTS.get(error.code())
-    return describe(error) if right is None else f"{describe(error).rstrip('.')}; {right}"
+    right, text = _RIGHTS.get(error.code()), describe(error, unsent=unsent)
+    return text if right is None else f"{text.rstrip('.')}; {right}"
 
 
 def advice(error: KafkaError) -> str:
@@ -182,9 +196,9 @@ def _fatal(code: int) -> type[FatalDeliveryError]:
     return RightMissing if code in _RIGHTS else FatalDeliveryError
 
 
-def translated(error: KafkaError, doing: str) -> DeliveryError:
+def translated(error: KafkaError, doing: str, *, unsent: bool = False) -> DeliveryError:
     """The exception for ``error``; ``doing`` says in two or three words what failed."""
-    text = f"{doing}: {with_right(error)}"
+    text = f"{doing}: {with_right(error, unsent=unsent)}"
     fatal = _fatal(error.code())
     if error.code() in FENCED:
         return ProducerFenced(text)

@@ -74,7 +74,7 @@ class FailedRecord:
     record: KafkaRecord | None = None
 
     def __str__(self) -> str:
-        return f"topic {self.topic}: {with_right(self.error)}"
+        return f"topic {self.topic}: {with_right(self.error, unsent=self.record is not None)}"
 
 
 class ReportingProducer:
@@ -329,7 +329,7 @@ class ReportingProducer:
             if taken.code == KafkaError._STATE:
                 self._say_why_it_failed()
             if taken.code != BACKPRESSURE:
-                refused = translated(error, f"producing to {block.topic}")
+                refused = translated(error, f"producing to {block.topic}", unsent=True)
                 # Which record is to blame, and what becomes of it, is found when they are produced one by one.
                 raise (
                     refused
@@ -347,7 +347,7 @@ class ReportingProducer:
                     self._say_why_it_failed()
                 if error.code() != BACKPRESSURE:
                     self._remember(FailedRecord(record.topic, record.key, error, record))
-                    raise translated(error, f"producing to {record.topic}") from None
+                    raise translated(error, f"producing to {record.topic}", unsent=True) from None
             self._wait_for_room()
             try:
                 self._produce_with(record)

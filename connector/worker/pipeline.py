@@ -103,6 +103,12 @@ class Pipeline:
         """Those that records go to, as far as they are known."""
         return tuple(self.facts)
 
+    @property
+    def all_topics(self) -> frozenset[str]:
+        """Also those that take none, of which there may be no facts yet: they may be hidden from us, and hold what a
+        former owner has left open. Read by any thread."""
+        return frozenset(self.facts) | frozenset(self.suspended_topics)
+
     def encode(self, batches: Sequence[Batch], room: int) -> Encoded:
         """All records of the first batches, at least of one, until ``room`` bytes are filled.
 

@@ -160,7 +160,7 @@ class Restoring:
             topic=connector.delivery.offset_topic,
             group=group,
             slots=wanted,
-            topics=lambda: self._pipeline.topics,
+            topics=lambda: self._pipeline.all_topics,
             unseen=self._unseen,
             stood=self._stood,
             cancelled=lambda: not any(self._tickets.get(slot) == ticket for slot in wanted),

@@ -185,7 +185,7 @@ class TableList:
     def _look_at(self, new: Sequence[TableName]) -> None:
         self._under_way = True
         self._task.asked(self._looking.connection.address)
-        known = {*self._pipeline.topics, *self._pipeline.suspended_topics}
+        known = self._pipeline.all_topics
         stored = [entry for table in new for entry in self._planner.stored(table)]
         owners = {entry.owner for entry in stored if entry.owner is not None}
         configuration, missing = self._configuration, self._tables.missing.keys() - set(new)

@@ -158,7 +158,7 @@ class TopicTroubles:
         if trouble.refused == found.max_message_bytes and trouble.pause < LONGEST_PAUSE:
             # It says that it takes what it has refused: asking again would be refused again. Unless its limit was
             # lower for a while, or is not for us to see.
-            self._wait_on(topic, f"{trouble.why}; raise its max.message.bytes")
+            self._wait_on(topic, f"{trouble.why}; max.message.bytes is {found.max_message_bytes}")
             return
         known = self._pipeline.largest_record(topic)
         if trouble.unseen or found.max_message_bytes < (LARGEST_BATCH if known is None else known):

@@ -274,7 +274,7 @@ def _delivery(
         given.clients,
         delivery_settings(given.configuration, given.who),
         membership,
-        topics=lambda: pipeline.topics if former is None else {*pipeline.topics, *former()},
+        topics=lambda: pipeline.all_topics if former is None else pipeline.all_topics | former(),
         group=given.configuration.group,
         unseen=unseen,
         blocks=given.native.client,

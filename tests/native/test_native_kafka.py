@@ -233,7 +233,7 @@ def test_a_record_that_the_broker_refuses_is_told_with_its_topic(
     ensure_topics(world.clients.admin(), [TopicSpec(small, 1, 1, config={"max.message.bytes": "1000"})])
     delivery = started(world, block_client)
     # Its report may come at once, or when it is waited for.
-    with pytest.raises(TransactionAborted, match="MSG_SIZE_TOO_LARGE"):
+    with pytest.raises(TransactionAborted, match=r"MSG_SIZE_TOO_LARGE: .*raise its max\.message\.bytes"):
         delivery.add(0, block_of(kernel, small, "x" * 5_000))
         delivery.commit([mark(0, world.worker)])
     assert delivery.last_failure is not None and delivery.last_failure.topic == small

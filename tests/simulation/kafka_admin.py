@@ -32,9 +32,9 @@ class AdminClient(Handle):
         def describe(name: str) -> Any:
             if twice:
                 raise failure(KafkaError._INVALID_ARG)  # as librdkafka, of all of them
-            if name not in self.broker.topics:
+            topic = self.broker.seen(name)
+            if topic is None:
                 raise failure(KafkaError.UNKNOWN_TOPIC_OR_PART)
-            topic = self.broker.topics[name]
             leader = SimpleNamespace(id=1)
             partitions = [SimpleNamespace(id=number, leader=leader) for number in range(len(topic.partitions))]
             refused = topic.refuses == KafkaError.TOPIC_AUTHORIZATION_FAILED
@@ -47,6 +47,7 @@ class AdminClient(Handle):
         committed = isolation_level == IsolationLevel.READ_COMMITTED
 
         def end(place: Any) -> Any:
+            self.broker.seen(place.topic)
             partition = self.broker.led((place.topic, place.partition))
             if partition is None:
                 raise failure(KafkaError._NOENT)
@@ -82,12 +83,12 @@ class AdminClient(Handle):
         return SimpleNamespace(client_id=member.client_id, host="/10.0.0.9", member_id=member.id, assignment=assignment)
 
     def _create(self, new: Any) -> None:
-        if new.topic in self.broker.topics:
+        if self.broker.seen(new.topic) is not None:
             raise failure(KafkaError.TOPIC_ALREADY_EXISTS)
         self.broker.create(new.topic, new.num_partitions, **{k.replace(".", "_"): v for k, v in new.config.items()})
 
     def _configuration(self, name: str) -> Any:
-        topic = self.broker.topics.get(name)
+        topic = self.broker.seen(name)
         if topic is None:
             raise failure(KafkaError.UNKNOWN_TOPIC_OR_PART)
         kept = {"cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1"}

@@ -112,8 +112,16 @@ class Broker:
         topics = {
             name: SimpleNamespace(topic=name, partitions=self._partitions(topic), error=None)
             for name, topic in self.topics.items()
+            if not topic.hidden
         }
         return SimpleNamespace(topics=topics, brokers={1: SimpleNamespace(id=1)})
+
+    def seen(self, name: str) -> Topic | None:
+        """What there is for who may see it. Whether there is one that is hidden nobody tells."""
+        topic = self.topics.get(name)
+        if topic is not None and topic.hidden:
+            raise failure(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        return topic
 
     def _partitions(self, topic: Topic) -> dict[int, Any]:
         led = {each.number: each.available_at <= self.scheduler.now for each in topic.partitions}

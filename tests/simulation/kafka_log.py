@@ -168,6 +168,8 @@ class Topic:
     config: dict[str, str]
     # What its leaders answer to every record, by the name of an error; nothing if they take records.
     refuses: int | None = None
+    #: Whether its brokers hide it: who asks for it has no right to see it.
+    hidden: bool = False
     #: Of those that had the name one after the other, which one it is.
     id: int = 0
 

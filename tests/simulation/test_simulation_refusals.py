@@ -322,6 +322,32 @@ def test_what_was_left_open_is_ended_before_its_table_is_read_again(ids: dict[st
         assert not invariants.breaches(on) and not invariants.blocked(on)
 
 
+@pytest.mark.parametrize("heirs", [1, 2])
+def test_what_was_left_open_in_a_topic_that_heirs_may_not_see_is_ended_before_it_is_written(heirs: int) -> None:
+    """It was no topic of theirs: what a crashed worker had left there was forgotten with their first claims, and
+    readers stood in front of it for ever."""
+    with running(rows=80) as on:
+        bad, good = on.cluster.world.tables
+        partitions = topic_of(on, bad).partitions
+        until(on, lambda: any(each.open for each in partitions), step=0.003)
+        left = [each for each in partitions if each.open]
+        on.close(20.0)
+        until(on, lambda: not any(each.open for each in partitions), 15.0)
+        for each in left:
+            each.forget_the_last_marker()
+        topic_of(on, bad).hidden = True
+        for heir in range(heirs):
+            if heir:
+                on.kill(on.workers[0])
+                until(on, lambda: not on.living)
+            until(on, lambda: on.living and on.workers[0].status is not None and state(on, good) == "RUNNING")
+            until(on, lambda: state(on, bad) == "WAITING", 60.0)
+            assert "TOPIC_AUTHORIZATION_FAILED" in words(on, bad) and invariants.blocked(on), words(on, bad)
+        topic_of(on, bad).hidden = False
+        until(on, lambda: not invariants.missing(on) and not on.troubles())
+        assert not invariants.breaches(on) and not invariants.blocked(on)
+
+
 def _tables(on: Service) -> list[str]:
     status = on.workers[0].status
     return [] if status is None else [*status.tables]
