@@ -53,9 +53,11 @@ class Standing:
 
 def standing(reports: Iterable[WorkerStatus]) -> Standing | None:
     """None while no worker knows of a snapshot."""
+    from connector.worker.status_document import last_to_end
+
     done: dict[str, float] = {}
     rows = undecided = refused = 0
-    pace, left = 0.0, None
+    pace, left = 0.0, list[int | None]()
     for report in reports:
         for name, table in report.tables.items():
             if (shot := table.snapshot) is not None:
@@ -63,11 +65,11 @@ def standing(reports: Iterable[WorkerStatus]) -> Standing | None:
                 rows, undecided = rows + shot.rows, undecided + shot.undecided
                 pace += shot.rows_per_second
                 refused += shot.refused
-                if shot.seconds_left is not None:
-                    left = max(left or 0, shot.seconds_left)
-    if refused:
-        left = None
-    return Standing(sum(done.values()) / len(done), rows, len(done), undecided, refused, pace, left) if done else None
+                left.append(shot.seconds_left)
+    if not done:
+        return None
+    share, ends = sum(done.values()) / len(done), last_to_end(refused, left)
+    return Standing(share, rows, len(done), undecided, refused, pace, ends)
 
 
 class SnapshotProgress:

@@ -37,7 +37,7 @@ class StartChecks:
         self, configuration: Configuration, stop: threading.Event, waiting: Waiting
     ) -> tuple[Sequence[Problem], Noted | None]:
         # They bring ScyllaDB's driver, which a process without connectors does without.
-        from connector.worker.checks import wait_until_checked
+        from connector.worker.checks import of_offsets_topic, wait_until_checked
         from connector.worker.lost_positions import lost_positions
         from connector.worker.starting import name_of_start
 
@@ -62,7 +62,7 @@ class StartChecks:
             # Of the offsets topic, whoever of them has read it.
             return error.problems, None
         except RightMissing as error:
-            return [Problem("offset.storage.topic", str(error))], None
+            return [of_offsets_topic(error, configuration)], None
         if lost is not None:
             log.warning("%s", lost)
         self.supervisor.warnings[name] = (*found, *([] if lost is None else [lost]))

@@ -68,8 +68,13 @@ def _of_positions(configuration: Configuration, wrong: Container[str]) -> Sequen
     except CdcError as error:
         if isinstance(error, RightMissing) and "offset.storage.topic" in wrong:
             return []  # told already, with whose login lacks it
-        return [Problem("offset.storage.topic", str(error), configuration.connector.delivery.offset_topic)]
+        return [of_offsets_topic(error, configuration)]
     return []
+
+
+def of_offsets_topic(error: CdcError, configuration: Configuration) -> Problem:
+    """Why it cannot be read."""
+    return Problem("offset.storage.topic", str(error), configuration.connector.delivery.offset_topic)
 
 
 def wait_until_checked(
@@ -117,7 +122,7 @@ def _never_read(configuration: Configuration, found: Findings, stop: threading.E
         found.unreachable.append(no_kafka(str(error), configuration))
         return []
     except RightMissing as error:
-        return [Problem("offset.storage.topic", str(error))]
+        return [of_offsets_topic(error, configuration)]
     read = frozenset[TableName]() if noted is None else noted.tables
     return [problem for table, problem in found.missing.items() if table not in read]
 

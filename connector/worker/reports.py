@@ -28,6 +28,7 @@ from connector.worker.status_document import (
     TableReport,
     TableStatus,
     WorkerStatus,
+    last_to_end,
 )
 
 log = logging.getLogger(__name__)
@@ -227,7 +228,6 @@ def _snapshot(parts: list[TableStatus]) -> SnapshotStatus | None:
     began = max(each.began_ms for each in found)
     last = [each for each in found if each.began_ms == began]
     refused = sum(each.refused for each in last)
-    left = None if refused else max((each.seconds_left for each in last if each.seconds_left is not None), default=None)
     return SnapshotStatus(
         ended=any(each.ended for each in last),
         kind=last[0].kind,
@@ -242,7 +242,7 @@ def _snapshot(parts: list[TableStatus]) -> SnapshotStatus | None:
         refused=refused,
         held_bytes=sum(each.held_bytes for each in last),
         rows_per_second=round(sum(each.rows_per_second for each in last), 1),
-        seconds_left=left,
+        seconds_left=last_to_end(refused, (each.seconds_left for each in last)),
     )
 
 

@@ -37,6 +37,7 @@ from connector.worker.status_document import (
     TableStatus,
     WaitingStatus,
     WorkerStatus,
+    last_to_end,
 )
 from connector.worker.unclaimed import Unclaimed
 from connector.worker.worker import Worker
@@ -222,7 +223,7 @@ class Snapshots:
             refused=refused,
             held_bytes=snapshots.held_bytes_of(plan.table),
             rows_per_second=pace.rows_per_second,
-            seconds_left=None if refused else pace.seconds_left,
+            seconds_left=last_to_end(refused, [pace.seconds_left]),
         )
 
     def _oldest(self, table: TableName, now: int) -> int:

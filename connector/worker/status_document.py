@@ -8,6 +8,7 @@ version has.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -96,6 +97,12 @@ class SnapshotStatus(Document):
             done=1.0 if snapshot.ended is not None else round(done, 4),
             **own,
         )
+
+
+def last_to_end(refused: int, seconds_left: Iterable[int | None]) -> int | None:
+    """In how many seconds the last of several parts of snapshots ends, as far as they tell. No end is promised while
+    rows are refused: there is none without them."""
+    return None if refused else max((each for each in seconds_left if each is not None), default=None)
 
 
 class TableStatus(Document):

@@ -6,7 +6,7 @@ In: the landing file. Out: ``Settings``.
 from __future__ import annotations
 
 from spark_jobs.config.described_tables import described_tables
-from spark_jobs.config.file_systems import RENAMES, has_one_writer
+from spark_jobs.config.file_systems import RENAMES
 from spark_jobs.config.settings import BESIDE, Settings, folder, load_settings
 from spark_jobs.config.source_settings import source_connection
 
@@ -16,7 +16,6 @@ __all__ = [
     "Settings",
     "described_tables",
     "folder",
-    "has_one_writer",
     "load_settings",
     "source_connection",
 ]

@@ -45,10 +45,10 @@ def place_problems(values: Mapping[str, Any], passed_on: Mapping[str, str], file
     return found
 
 
-def has_one_writer(sink: str, warehouse: str, passed_on: Mapping[str, str]) -> bool:
-    """Whether commits of two processes could overwrite each other, as the user has chosen."""
+def has_one_writer(warehouse: str, passed_on: Mapping[str, str]) -> bool:
+    """Whether its log store in Delta is one that only one process may use."""
     chosen = passed_on.get(f"spark.delta.logStore.{_scheme(warehouse)}.impl", "")
-    return sink == "delta" and chosen.endswith(_OF_ONE_PROCESS)
+    return chosen.endswith(_OF_ONE_PROCESS)
 
 
 def _scheme(path: str) -> str:

@@ -31,7 +31,7 @@ from connector.config import (
 from connector.errors import ConfigurationError, Problem
 from connector.suggestions import did_you_mean, nearest
 from connector.table_name import TableName
-from spark_jobs.config.file_systems import place_problems
+from spark_jobs.config.file_systems import has_one_writer, place_problems
 from spark_jobs.config.properties import BY_NAME, PREFIXES, REGISTRY
 from spark_jobs.config.source_settings import source_problems
 from spark_jobs.config.spark_connect import connect_problems
@@ -96,6 +96,11 @@ class Settings(Part):
     @property
     def warehouse(self) -> str:
         return folder(str(self.values["warehouse"]))
+
+    @property
+    def has_one_writer(self) -> bool:
+        """Whether commits of two processes could overwrite each other, as the user has chosen."""
+        return self.sink == "delta" and has_one_writer(self.warehouse, self.passed_on)
 
     @property
     def checkpoint(self) -> str:

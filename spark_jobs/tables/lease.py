@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from pyspark.sql import SparkSession
 
 from connector.errors import LandingError
-from spark_jobs.config import BESIDE, RENAMES, has_one_writer
+from spark_jobs.config import BESIDE, RENAMES
 from spark_jobs.java_objects import file_system, file_text, hadoop_path, java_class
 
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ def job_lease(session: SparkSession, settings: Settings, what: str = LAND) -> Le
 
 def filling_lease(session: SparkSession, settings: Settings) -> Lease:
     """The lease of a backfill beside the job: one at a time."""
-    if has_one_writer(settings.sink, settings.warehouse, settings.passed_on):
+    if settings.has_one_writer:
         raise LandingError(
             "land runs, and the warehouse's log store is for one process: commits of two overwrite each other. Stop "
             "land until backfill has ended"
@@ -327,7 +327,7 @@ def filling_lease(session: SparkSession, settings: Settings) -> Lease:
 
 def upkeep_lease(session: SparkSession, settings: Settings) -> contextlib.AbstractContextManager[Lease | None]:
     """What upkeep beside the job needs: nothing, unless only one process may write."""
-    if has_one_writer(settings.sink, settings.warehouse, settings.passed_on):
+    if settings.has_one_writer:
         return job_lease(session, settings, "maintain")
     return contextlib.nullcontext()
 

@@ -191,7 +191,7 @@ def test_rights_that_are_missing_at_the_start_end_a_run(monkeypatch: pytest.Monk
     monkeypatch.setattr(checks, "marks_now", marks_now)
     told = [*checks.wait_until_checked(loaded(ALL), threading.Event(), Shown())]
     told += checks.wait_until_checked(loaded(ALL), threading.Event(), Shown())
-    assert told == [right, Problem("offset.storage.topic", "reading topic offsets: refused")]
+    assert told == [right, Problem("offset.storage.topic", "reading topic offsets: refused", "positions")]
     monkeypatch.setattr(checks, "check", lambda *_: Findings(problems=[right]))
     monkeypatch.setattr(checks, "slots_by_marks", lambda *_: None)
     assert checks.live_problems(loaded(ALL)) == [right], "validate refuses"
