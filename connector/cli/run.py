@@ -1,4 +1,4 @@
-"""`scylla-cdc run`: the connector in the foreground, or several, which start and end together."""
+"""`scylla-cdc run`: the connector in the foreground, or several, each with a fate of its own."""
 
 from __future__ import annotations
 
