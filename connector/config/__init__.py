@@ -24,6 +24,7 @@ from connector.config.document import (
     of_another_connector,
     of_kind,
     read_documents,
+    report_repeated,
 )
 from connector.config.environment import environment_login
 from connector.config.findings import Findings
@@ -181,6 +182,7 @@ __all__ = [
     "provider_names",
     "read_documents",
     "read_json",
+    "report_repeated",
     "resolve_references",
     "tls_material",
     "unlike_java",

@@ -168,10 +168,10 @@ def _unwrap(document: Document, content: Mapping[str, Any]) -> dict[str, Any]:
         if "config" in content:
             learn("config", config)
             document.problems.append(Problem("config", "Must be an object of properties", file=document.file))
-        _report_repeated(document, content)
+        report_repeated(document, content)
         return {name: value for name, value in content.items() if name != "config"}
-    _report_repeated(document, content)
-    _report_repeated(document, config)
+    report_repeated(document, content)
+    report_repeated(document, config)
     flat = dict(config)
     for name, value in content.items():
         if name == "name":
@@ -189,7 +189,8 @@ def _unwrap(document: Document, content: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _report_repeated(document: Document, content: Mapping[str, Any]) -> None:
+def report_repeated(document: Document, content: Mapping[str, Any]) -> None:
+    """What an object of a file gives twice; of a mapping that was read from none that is not known."""
     for name in getattr(content, "repeated", ()):
         # JSON has no comments: people write them as members, which Kafka Connect does not look at.
         if _REMARK.match(name):

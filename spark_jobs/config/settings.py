@@ -26,6 +26,7 @@ from connector.config import (
     parse,
     provider_names,
     read_json,
+    report_repeated,
     resolve_references,
 )
 from connector.errors import ConfigurationError, Problem
@@ -180,6 +181,8 @@ def load_settings(source: str | os.PathLike[str] | Mapping[str, Any]) -> Setting
 
 def _document(content: Mapping[str, Any], file: str) -> Document:
     document = Document(file)
+    for given in (content, content.get("column.types", {})):
+        report_repeated(document, given)
     for name, value in content.items():
         learn(name, value)
         if isinstance(value, list):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import subprocess
@@ -182,6 +183,18 @@ def test_a_file_that_is_not_json_is_named_with_its_place(tmp_path: Path) -> None
     file.write_text('{"name": }')
     with pytest.raises(ConfigurationError, match="line 1, column 10"):
         load_settings(file)
+
+
+def test_what_a_file_gives_twice_is_told_with_its_lines(tmp_path: Path) -> None:
+    twice = '"column.types": {"ks.t.a": "bigint",\n"ks.t.a": "decimal(3,1)"},\n"tables": "ks.v"'
+    (tmp_path / "l.json").write_text(f"{json.dumps(GOOD)[:-1]},\n{twice}}}")
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(tmp_path / "l.json")
+    told = [(each.property, each.problem, each.suggestion) for each in caught.value.problems]
+    assert told == [
+        ("tables", "Is given twice", "on lines 1 and 4"),
+        ("ks.t.a", "Is given twice", "on lines 2 and 3"),
+    ]
 
 
 def test_a_session_has_a_task_per_core_of_one_machine_and_more_on_a_cluster() -> None:
