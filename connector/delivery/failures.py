@@ -52,8 +52,15 @@ _RIGHTS = {
     ),
 }
 
+_DISK = (
+    "the disk that it is on is full or has failed: the broker's log says which; make room, and restart the broker, "
+    "which does not look again by itself"
+)
+
 # What brokers say in two words that tell neither whose fault it is nor what to do.
 _CAUSES = {
+    KafkaError.LEADER_NOT_AVAILABLE: f"where that lasts, the brokers that have it are down, or {_DISK}",
+    KafkaError.KAFKA_STORAGE_ERROR: _DISK,
     KafkaError.INVALID_TIMESTAMP: (
         "this machine's clock differs from the broker's by more than the topic takes (message.timestamp.after.max.ms, "
         "an hour by default since Kafka 4.0, and message.timestamp.before.max.ms): set the clock right"

@@ -197,7 +197,7 @@ def look_at_topic(
         return describe(topic.error)
     why = led_by_nobody(topic)
     if why is not None:
-        return why
+        return describe(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, why))
     known = known_facts(admin, {name: len(topic.partitions)})
     if name not in known:
         return "the topic is not known to every broker yet"

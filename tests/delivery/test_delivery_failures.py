@@ -26,3 +26,10 @@ def test_a_record_that_is_too_large_says_whose_limit_it_exceeds() -> None:
     )
     assert "raise its max.message.bytes" in refused and "max.request.size" not in refused
     assert "the producer's max.request.size" in unsent and "max.message.bytes" not in unsent
+
+
+def test_a_full_disk_of_a_broker_is_thought_of() -> None:
+    """Seen with a real broker: its partitions there have no leader, and nothing says why, until it is restarted."""
+    for code in (KafkaError.LEADER_NOT_AVAILABLE, KafkaError.KAFKA_STORAGE_ERROR):
+        told = str(translated(KafkaError(code), "reading topic t"))
+        assert "is full or has failed" in told and "restart the broker" in told
