@@ -75,7 +75,8 @@ def load(
     try:
         return _load(_read(connector, worker, environ, findings), transform_check, findings)
     except ConfigurationError as error:
-        raise ConfigurationError(error.problems, findings.notices) from None
+        error.notices = findings.notices
+        raise
 
 
 def _load(files: _Files, transform_check: TransformCheck | None, findings: Findings) -> Configuration:
