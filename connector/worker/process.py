@@ -21,6 +21,7 @@ from connector.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
 from connector.config import Configuration, login_digest
 from connector.delivery import KafkaClients, TopicFacts, prepare_topics, topic_partitions
 from connector.errors import (
+    AccessDenied,
     CdcError,
     ConfigurationError,
     FatalDeliveryError,
@@ -295,7 +296,9 @@ def _registries(configuration: Configuration) -> tuple[PatientRegistry | None, P
 def _patiently(
     doing: str, call: Callable[[], T], stop: threading.Event, report: Report, server: KafkaClients | Connection
 ) -> T:
-    """Repeat ``call`` while servers are away, or refuse a right, visibly; raises `Stopped` when told to stop."""
+    """Repeat ``call`` while servers are away or refuse us, visibly; raises `Stopped` when told to stop.
+
+    What `run` began with was accepted: where it is refused now somebody changes it, here or there, and is not done."""
 
     since, told = instant(time.time()), False
 
@@ -327,7 +330,7 @@ def _patiently(
         return answer.result()
 
     for attempt in Retrying(
-        retry=retry_if_exception_type((RetriableSourceError, RetriableDeliveryError, RightMissing)),
+        retry=retry_if_exception_type((RetriableSourceError, AccessDenied, RetriableDeliveryError, RightMissing)),
         wait=wait_exponential(multiplier=0.2, max=LONGEST_PAUSE) + wait_random(0, 0.2),
         before_sleep=say,
         sleep=pause,

@@ -220,6 +220,20 @@ def test_a_worker_that_begins_without_a_right_waits_for_it(monkeypatch: pytest.M
         process._patiently("preparing topics", call, threading.Event(), said.append, admin)
 
 
+def test_a_worker_that_begins_with_a_refused_login_waits_until_it_is_accepted() -> None:
+    """As a running one does whose password is changed: it may have taken the place of one that was killed."""
+    said: list[Message] = []
+    source = Connection(ConnectionSettings((("db", 9042),)))
+
+    def connect() -> str:
+        if len(said) < 2:
+            raise AccessDenied("connecting to db:9042: login refused: Username and/or password are incorrect")
+        return "connected"
+
+    assert process._patiently("connecting to ScyllaDB", connect, threading.Event(), said.append, source) == "connected"
+    assert [type(each) for each in said] == 2 * [WaitingMessage] and "login refused" in str(said[0])
+
+
 def test_that_kafka_does_not_tell_is_no_word_that_a_table_was_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """It went away behind the checks, as while its brokers are started one by one."""
     asked: list[str] = []
