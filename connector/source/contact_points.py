@@ -1,4 +1,4 @@
-"""Contact points that are of no use: their name does not resolve, or nothing answers there.
+"""Contact points that are of little use: their name does not resolve, or not soon, or nothing answers there.
 
 In: contact points, the nodes that the driver knows. Out: what to tell the user. The driver is content with one that
 answers; whoever relies on the others learns of them when it is too late.
@@ -9,22 +9,30 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Collection, Sequence
+from concurrent.futures import Future
+from functools import partial
 from typing import Any, Protocol
 
+from connector.aside import aside
 from connector.source.failures import bracketed
 from connector.source.settings import ConnectionSettings
 
-#: Until then another one is looked at; who resolves names has a patience of his own.
+#: For all of them. Who resolves names has a patience of his own, which may be half a minute for each.
 PATIENCE_SECONDS = 2.0
 _LEAST_SECONDS = 0.3
 _UNRESOLVED = "{}: the name does not resolve"
+_SLOW = "{}: the name is not resolved in {:g} s, for which every start waits"
 
 Point = tuple[str, int]
 
 
 def unresolved(points: Sequence[Point]) -> list[str]:
-    """Those whose name leads nowhere, and that it does."""
-    return [_UNRESOLVED.format(bracketed(f"{host}:{port}")) for host, port in points if not _addresses(host, port)]
+    """Those whose name leads nowhere, or not in time, and which of the two it is."""
+    deadline, found = time.monotonic() + PATIENCE_SECONDS, list[str]()
+    for point, resolving in _resolving(points):
+        trouble, _ = _resolved(point, resolving, deadline)
+        found += [] if trouble is None else [trouble]
+    return found
 
 
 class Connected(Protocol):
@@ -39,23 +47,39 @@ class Connected(Protocol):
 def useless_points(connection: Connected) -> list[str]:
     """What is wrong with those of a connection that stands, for people."""
     up = {(str(host.endpoint.address), host.endpoint.port) for host in connection.hosts()}
-    return [f"a contact point is of no use: {why}" for why in _useless(connection.settings.contact_points, up)]
+    return [f"a contact point is of little use: {why}" for why in _useless(connection.settings.contact_points, up)]
 
 
 def _useless(points: Sequence[Point], up: Collection[Point]) -> list[str]:
     """Why each of them would not have led to the cluster. ``up``: nodes that are, as far as is known."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     found: list[str] = []
-    for host, port in points:
-        if time.monotonic() > deadline:
-            break
-        place, addresses = bracketed(f"{host}:{port}"), _addresses(host, port)
-        if not addresses:
-            found.append(_UNRESOLVED.format(place))
-        elif not any(address in up for address in addresses):
+    for point, resolving in _resolving(points):
+        trouble, addresses = _resolved(point, resolving, deadline)
+        if trouble is not None:
+            found.append(trouble)
+        elif time.monotonic() <= deadline and not any(address in up for address in addresses):
             trouble = _trouble(addresses, deadline)
-            found += [] if trouble is None else [f"{place}: {trouble}"]
+            found += [] if trouble is None else [f"{_shown(point)}: {trouble}"]
     return found
+
+
+def _resolving(points: Sequence[Point]) -> list[tuple[Point, Future[list[Point]]]]:
+    """All at once: none waits for another's name."""
+    return [(point, aside(partial(_addresses, *point), "names")) for point in points]
+
+
+def _resolved(point: Point, resolving: Future[list[Point]], deadline: float) -> tuple[str | None, list[Point]]:
+    """What is wrong with its name, and where it leads."""
+    try:
+        addresses = resolving.result(max(_LEAST_SECONDS, deadline - time.monotonic()))
+    except TimeoutError:
+        return _SLOW.format(_shown(point), PATIENCE_SECONDS), []
+    return (None if addresses else _UNRESOLVED.format(_shown(point))), addresses
+
+
+def _shown(point: Point) -> str:
+    return bracketed(f"{point[0]}:{point[1]}")
 
 
 def _addresses(host: str, port: int) -> list[Point]:

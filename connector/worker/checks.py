@@ -131,12 +131,15 @@ def _checked(
     configuration: Configuration, stop: threading.Event, waiting: Waiting | None, since: str
 ) -> Findings | None:
     """What all of them say; ``waiting`` shows who says nothing, as soon as that is long."""
-    asked, began = _ask(configuration), time.monotonic()
+    asked, began, told = _ask(configuration), time.monotonic(), False
     while wait([each.answer for each in asked], LISTEN_SECONDS).not_done:
         if stop.is_set():
             return None
         if waiting is not None and time.monotonic() - began >= SILENT_SECONDS:
             waiting.waiting_for = f"{_told(asked)} (since {since})"
+            if not told:
+                told = True
+                log.warning("waiting for servers: %s", waiting.waiting_for)
     return _together(asked)
 
 

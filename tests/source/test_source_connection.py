@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +17,9 @@ from cassandra.connection import ConnectionShutdown, ProtocolError
 from connector.config import load
 from connector.errors import RetriableSourceError, TableMissing
 from connector.source import connection as connection_module
+from connector.source import contact_points
 from connector.source.connection import Connection
-from connector.source.contact_points import useless_points
+from connector.source.contact_points import unresolved, useless_points
 from connector.source.descriptions import cdc_options
 from connector.source.failures import NotReached, translated
 from connector.source.from_config import connection_settings, reading_settings
@@ -119,7 +121,7 @@ def test_contact_points_that_are_of_no_use_are_told(monkeypatch: pytest.MonkeyPa
         return known("127.0.0.1" if host == "node.test" else host, *rest, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", resolved)
-    words = "a contact point is of no use: "
+    words = "a contact point is of little use: "
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         listens, closed = server.getsockname()[1], nobody.getsockname()[1]
@@ -131,6 +133,28 @@ def test_contact_points_that_are_of_no_use_are_told(monkeypatch: pytest.MonkeyPa
         assert useless_points(connection)[0] == f"{words}node.test:{closed}: connection refused"
         with pytest.raises(RetriableSourceError, match=r"refused; gone\.test:9042: the name does not resolve$"):
             Connection(ConnectionSettings(points[::2])).open()
+
+
+def test_names_that_take_their_time_are_told_and_keep_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a name server that is away: half a minute for each."""
+    over = threading.Event()
+
+    def resolved(*_: Any, **__: Any) -> Any:
+        assert over.wait(10)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    monkeypatch.setattr(contact_points, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(contact_points, "_LEAST_SECONDS", 0.01)
+    slow = "the name is not resolved in 0.1 s, for which every start waits"
+    points = (("a.test", 9042), ("b.test", 9042))
+    connection = SimpleNamespace(settings=ConnectionSettings(points), hosts=list)
+    try:
+        told = [f"a contact point is of little use: {name}.test:9042: {slow}" for name in "ab"]
+        assert useless_points(connection) == told
+        assert unresolved(points) == [f"{name}.test:9042: {slow}" for name in "ab"]
+    finally:
+        over.set()
 
 
 def test_where_replicas_are_away_the_nodes_that_are_are_named_beside_who_said_so() -> None:

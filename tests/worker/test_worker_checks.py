@@ -54,7 +54,9 @@ def silence(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     ends.set()
 
 
-def test_who_is_silent_is_named_beside_who_refuses(monkeypatch: pytest.MonkeyPatch, silence: threading.Event) -> None:
+def test_who_is_silent_is_named_beside_who_refuses(
+    monkeypatch: pytest.MonkeyPatch, silence: threading.Event, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(checks, "check_kafka", lambda *_: silence.wait())
     source, kafka = "127.0.0.1:1", "127.0.0.1:2"
     configuration = loaded({"scylla.cluster.ip.addresses": source}, {"bootstrap.servers": kafka})
@@ -64,6 +66,8 @@ def test_who_is_silent_is_named_beside_who_refuses(monkeypatch: pytest.MonkeyPat
         try:
             words = (f"connecting to {source}", "refused", f"Kafka at {kafka}: no answer yet", "since 20")
             until(lambda: all(word in (shown.waiting_for or "") for word in words), what=lambda: f"{words} in {shown}")
+            logged = "waiting for servers: "
+            until(lambda: [each for each in caplog.messages if logged in each and kafka in each], what=logged)
             assert not found.done()
         finally:
             stop.set()
