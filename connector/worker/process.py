@@ -325,8 +325,9 @@ def _patiently(
             if stop.is_set():
                 raise Stopped
             if not told and time.monotonic() - began >= SILENT_SECONDS:
-                told = True
-                report(WaitingMessage(doing=doing, error=_silence(server)))
+                told, silence = True, _silence(server)
+                report(WaitingMessage(doing=doing, error=silence))
+                log.warning("%s: %s", doing, silence)
         return answer.result()
 
     for attempt in Retrying(

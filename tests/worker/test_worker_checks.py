@@ -272,7 +272,9 @@ def test_validate_gives_up_a_kafka_that_never_comes_to_an_end_and_says_for_whom_
     assert [text for text in caplog.messages if "Kafka at 127.0.0.1:2: no answer yet" in text]
 
 
-def test_a_worker_says_for_whose_first_answer_it_waits(silence: threading.Event) -> None:
+def test_a_worker_says_for_whose_first_answer_it_waits(
+    silence: threading.Event, caplog: pytest.LogCaptureFixture
+) -> None:
     said: list[Message] = []
     stop = threading.Event()
     with ThreadPoolExecutor(1) as pool:
@@ -281,6 +283,7 @@ def test_a_worker_says_for_whose_first_answer_it_waits(silence: threading.Event)
         try:
             until(lambda: said, what="a word of it")
             assert said == [WaitingMessage(doing="connecting to ScyllaDB", error="db:9042: no answer yet")]
+            until(lambda: "connecting to ScyllaDB: db:9042: no answer yet" in caplog.messages, what="a line of it")
         finally:
             stop.set()
         with pytest.raises(process.Stopped):
