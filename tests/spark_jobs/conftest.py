@@ -26,12 +26,13 @@ def spark_config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {
         "spark.master": "local[2]",
         "spark.driver.memory": "2g",
-        # As a user's: the second compiler, which jobs of a few seconds do without here, costs a session as much as it
-        # spares until it has made what comes often; from then on tests take a third less. There is room for all of it.
+        # As a user's, with the second compiler, which jobs of a few seconds do without here. It is asked for a tenth of
+        # what it would make otherwise: it took a third of all, and what comes that often is nearly as fast.
         "spark.driver.extraJavaOptions": (
             # Plans are garbage at once: of much room for what is new little has to be copied.
             "-XX:+UseSerialGC -Xmn900m -XX:TieredStopAtLevel=4 -XX:CompileThresholdScaling=1 "
-            f"-XX:ReservedCodeCacheSize=256m -XX:-UsePerfData {HUGE_PAGES}"
+            "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000 "
+            f"-XX:Tier4BackEdgeThreshold=400000 -XX:ReservedCodeCacheSize=256m -XX:-UsePerfData {HUGE_PAGES}"
         ),
         # A log of a few commits is one part.
         "spark.databricks.delta.snapshotPartitions": "1",
