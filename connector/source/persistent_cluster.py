@@ -167,6 +167,9 @@ def cluster_by(settings: ConnectionSettings) -> PersistentCluster:
         # Descriptions are read by ourselves, with the log's; the driver's copy of the whole schema would cost seconds
         # on big clusters at every change of it. Who owns which token is what streams are routed by.
         schema_metadata_enabled=False,
+        # At each change of the schema it would still wait until all nodes have the same, for 10 s, one change after the
+        # other, in the threads that nodes which go or come wait for.
+        schema_event_refresh_window=-1,
         token_metadata_enabled=True,
         # Each node is told of a statement when it is asked first: one that hangs would hold up each new one for 10 s,
         # in the thread that owns all reads.

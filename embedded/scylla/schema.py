@@ -252,6 +252,8 @@ class Schema:
     def __init__(self) -> None:
         self.keyspaces: dict[str, Keyspace] = {}
         self.version = uuid.uuid4()
+        # While it is as it was for somebody.
+        self._newest: uuid.UUID | None = None
         self._tables: dict[str, dict[str, Table]] = {}
         self._types: dict[str, dict[str, UserType]] = {}
         self._listeners: list[Listener] = []
@@ -265,6 +267,10 @@ class Schema:
         types = {name: dict(each) for name, each in self._types.items()}
         return Remembered(self.version, dict(self.keyspaces), tables, types)
 
+    def version_by(self, past: Remembered | None) -> uuid.UUID:
+        """What somebody tells who knows so much; None: everything."""
+        return past.version if past is not None else self._newest or self.version
+
     @contextlib.contextmanager
     def as_of(self, past: Remembered | None) -> Iterator[None]:
         """Meanwhile it is as it was then; what is changed meanwhile is forgotten."""
@@ -272,11 +278,13 @@ class Schema:
             yield
             return
         now = self.version, self.keyspaces, self._tables, self._types
+        self._newest = self.version
         self.version, self.keyspaces, self._tables, self._types = past.version, past.keyspaces, past.tables, past.types
         try:
             yield
         finally:
             self.version, self.keyspaces, self._tables, self._types = now
+            self._newest = None
 
     def _tell(self, event: SchemaEvent) -> None:
         self.version = uuid.uuid4()

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import pytest
 from cassandra import DriverException
@@ -24,6 +25,7 @@ from cassandra.tablets import Tablet
 
 from connector.source.connection import Connection
 from connector.source.pages import RawPage, RawProtocolHandler
+from connector.source.persistent_cluster import cluster_by
 from connector.source.routing import aim
 from connector.source.settings import ConnectionSettings
 from connector.values.types import native
@@ -190,6 +192,18 @@ def test_a_page_that_nobody_works_on_is_gone_without_the_garbage_collector(conne
         until(lambda: not pages())
     finally:
         gc.enable()
+
+
+def test_nothing_is_done_where_the_schema_changes() -> None:
+    """As long as nodes differ, each change would take a thread of those that nodes which go or come wait for."""
+    cluster = cluster_by(ConnectionSettings((("127.0.0.1", 9),)))
+    cluster.scheduler = scheduled = Mock()
+    cluster.control_connection._handle_schema_change(
+        {"target_type": "TABLE", "change_type": "CREATED", "keyspace": "ks", "table": "t"}
+    )
+    assert scheduled.mock_calls == []
+    cluster.control_connection._handle_topology_change({"change_type": "NEW_NODE", "address": ("127.0.0.2", 9)})
+    assert len(scheduled.mock_calls) == 1
 
 
 @pytest.mark.scylla

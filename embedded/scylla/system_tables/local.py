@@ -90,7 +90,7 @@ class LocalTables:
             "rack": RACK,
             "release_version": RELEASE_VERSION,
             "rpc_address": node.address,
-            "schema_version": self._cluster.schema.version,
+            "schema_version": self._cluster.schema.version_by(node.schema),
             "supported_features": ",".join(features(node.version)),
             # Of a node without any, which coordinates alone, there is no value.
             "tokens": self._tokens(node) or None,

@@ -135,6 +135,9 @@ def test_a_deaf_node_answers_by_the_schema_that_it_knows(connect: Connect) -> No
         assert len(first.rows(columns).rows) == 3
         assert len(second.rows(columns).rows) == 2
         assert first.rows(version).rows != second.rows(version).rows
+        peers = "SELECT schema_version FROM system.peers"
+        assert first.rows(peers).rows == second.rows(version).rows
+        assert second.rows(peers).rows == first.rows(version).rows
         server.admin.make_fresh(1)
         assert second.rows(columns).rows == first.rows(columns).rows
         assert first.rows(version).rows == second.rows(version).rows
