@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from connector.errors import RetriableSourceError, UnsupportedServer
+from connector.errors import RetriableSourceError
 from connector.source.background import LONGEST_PAUSE, SOURCE, Background, Purpose, Task
 from connector.source.chores import Chores
 from connector.source.connection import Connection
@@ -32,8 +32,6 @@ CLOCK_SECONDS = 10.0
 ALIVE_SECONDS = 2.0
 # Until the open transaction has ended, and with it what is known of a table that was created again.
 ANEW_SECONDS = 1.0
-UNSUPPORTED_ATTEMPTS = 3
-
 # So often the next node is asked at once: it may know what the first did not.
 OTHER_NODES = 3
 
@@ -332,6 +330,8 @@ class Watch:
             seen = self._planner.observe(table, view, poll.started_ms)
             if seen is Observed.EMPTY:
                 poll.task.failed(f"{poll.sets.asked} lists no stream set of {table}")
+                if poll.task.attempts <= OTHER_NODES:
+                    poll.due = self._monotonic()
                 # None yet, or none any more: a table that was dropped has no streams either, and no reads that fail.
                 self._describing.ask(table)
                 return
@@ -351,12 +351,8 @@ class Watch:
         if not poll.tables:
             return  # nobody asks any more
         poll.task.failed(error)
+        # Whatever it says, it is asked on: nodes that cannot list streams may be about to be upgraded.
         attempts = poll.task.attempts
-        if isinstance(error, UnsupportedServer) and attempts >= UNSUPPORTED_ATTEMPTS:
-            # Not if any node ever answered: the others are older, and about to be upgraded.
-            for table in poll.tables:
-                if self._planner.tables[table].polled_at is None:
-                    self._planner.fail_table(table, str(error))
         if attempts <= OTHER_NODES:
             poll.due = self._monotonic()
         else:

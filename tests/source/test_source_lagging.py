@@ -528,6 +528,26 @@ def test_a_node_that_lags_is_named_until_it_has_heard(nodes: Double, wide: str, 
 
 
 @pytest.mark.scylla
+@pytest.mark.only_double("a node that hears of no change of the schema")
+def test_where_one_node_has_not_heard_of_a_table_the_next_one_lists_its_streams(nodes: Double, wide: str) -> None:
+    keyspace = wide.partition(".")[0]
+    nodes.admin.make_deaf(0)
+    made = None
+    try:
+        nodes.admin.cql(f"CREATE TABLE {keyspace}.n (pk int PRIMARY KEY, v int) WITH cdc = {{'enabled': true}}")
+        made = Watched(nodes, f"{keyspace}.n")
+        made.watch._settings = replace(FAST, confidence_ms=20_000)
+        made.run(0.35)
+        plan = made.planner.tables[made.table]
+        assert plan.newest is not None, made.background.failing()
+        assert not [each for each in made.background.failing() if each.kind == "stream sets"]
+    finally:
+        nodes.admin.make_fresh(0)
+        if made is not None:
+            made.close()
+
+
+@pytest.mark.scylla
 @pytest.mark.only_double("nodes that do not answer")
 def test_by_the_word_of_nobody_nothing_is_read(
     nodes: Double, watched: Watched, monkeypatch: pytest.MonkeyPatch

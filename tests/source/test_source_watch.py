@@ -18,8 +18,9 @@ from connector.source.background import LONGEST_PAUSE, TELL_SECONDS, Background,
 from connector.source.chores import Chores
 from connector.source.connection import Connection
 from connector.source.describing import LOOK_SECONDS, LOOKS_AT_ALL, Describing, without_cdc
-from connector.source.descriptions import DescribedTable, describe_table
+from connector.source.descriptions import DescribedTable
 from connector.source.routing import LEAST_ANSWERS
+from connector.source.schema_versions import describe_table
 from connector.source.stream_sets import VnodeGenerations
 from connector.source.tables import Tables
 from connector.source.watch import Watch
@@ -148,6 +149,19 @@ def test_a_watch_that_fails_at_every_turn(watched: Watched, scylla: Double, capl
     watched.run(LONGEST_PAUSE + 1)
     assert not watched.background.failing()
     assert "works again after 3" in caplog.text
+
+
+def test_of_a_server_that_cannot_list_streams_it_is_said_until_it_can(watched: Watched, scylla: Double) -> None:
+    """It may be about to be upgraded, while a worker begins."""
+    scylla.admin.add_fault("invalid", pattern=WATCHED, message="unconfigured table cdc_timestamps")
+    watched.run(120)
+    (failing,) = watched.failing("stream sets")
+    assert failing.holds and "streams ScyllaDB lists from 2025.4 on" in failing.error
+    plan = watched.planner.tables[watched.table]
+    assert plan.failure is None
+    scylla.admin.clear_faults()
+    watched.run(LONGEST_PAUSE + 1)
+    assert plan.newest is not None and watched.background.failing() == []
 
 
 @pytest.fixture
