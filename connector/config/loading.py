@@ -37,9 +37,17 @@ from connector.config.document import (
 from connector.config.environment import OF_A_WORKER, PREFIX, environment_properties, without_prefix
 from connector.config.findings import Findings
 from connector.config.http_config import HttpConfig, check_http
-from connector.config.kafka import KafkaProperties, is_secret, kafka_properties
+from connector.config.kafka import KafkaProperties, is_client_property, is_secret, kafka_properties
 from connector.config.parsing import parse
-from connector.config.properties import CONNECTOR, WORKER_BY_NAME, idle_reason, neighbour_of
+from connector.config.properties import (
+    CONNECTOR,
+    CONNECTOR_FAMILIES,
+    WORKER_BY_NAME,
+    WORKER_FAMILIES,
+    family_of,
+    idle_reason,
+    neighbour_of,
+)
 from connector.config.references import provider_names, resolve_references
 from connector.config.secret import Secret
 from connector.config.single_values import check_single_values
@@ -54,6 +62,7 @@ from connector.config.worker_config import Configuration, StorageTopic, WorkerCo
 from connector.errors import ConfigurationError, Problem
 from connector.secrets import hideable
 
+_FAMILIES = (*CONNECTOR_FAMILIES, *WORKER_FAMILIES)
 _OF_DEBEZIUM_SERVER = "debezium.source."
 
 
@@ -362,9 +371,10 @@ def _mention_placeholders(document: Document, findings: Findings) -> None:
     """What a script was to fill in before it posted the file. A pattern of a transform may look the same."""
     refused = {problem.property for problem in findings.problems}
     for name, text in document.texts.items():
-        if name in refused:
-            continue
         declared = CONNECTOR.get(name) or WORKER_BY_NAME.get(name)
+        # What nobody knows is ignored, not taken, and may be a secret: it is not repeated.
+        if name in refused or not (declared or is_client_property(name) or family_of(name, _FAMILIES)):
+            continue
         secret = declared.secret if declared else is_secret(name)
         if text == document.written[name] and not name.startswith(("transforms.", "predicates.")):
             for place, advice in unfilled(text, as_a_whole=secret):

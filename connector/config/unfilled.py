@@ -16,7 +16,7 @@ _TO_BE_FILLED_IN = (
     (re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}"), _A_VARIABLE),
     (TEMPLATE, OF_A_TEMPLATE),
     (re.compile(r"#\{[^{}]+\}#"), "it is what a pipeline fills in: give what is made of it"),
-    (re.compile(r"(?<!\?)(?<!\?P)<[A-Za-z][\w .:-]*>"), "something of yours is to be put there"),
+    (re.compile(r"(?<!\?)(?<!\?P)(?<!\\k)<[A-Za-z][\w .:-]*>"), "something of yours is to be put there"),
 )
 #: These may be anything else inside of a text, and a password even as a whole: then the advice does not repeat it.
 _AS_A_WHOLE = (

@@ -49,7 +49,7 @@ class Access:
 def _password(login: str) -> bytes:
     """Of ``name:password`` in base 64; names may be any."""
     try:
-        return base64.b64decode(login.strip().encode("latin-1", "replace"), validate=True).partition(b":")[2]
+        return base64.b64decode(login.strip().encode("latin-1", "replace"), validate=True).partition(b":")[2].strip()
     except ValueError:
         return b""
 

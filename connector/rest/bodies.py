@@ -104,7 +104,7 @@ def _read(request: Request) -> Any:
 def _without_content(error: Exception) -> str:
     """Where it is wrong, without what stands there: it may be a password."""
     if isinstance(error, json.JSONDecodeError):
-        found = no_json(error)
+        found = no_json(error, of_a_file=False)
         return found.at_its_line() + (f" ({found.hint})" if found.hint else "")
     return "it is not in UTF-8, or nested too deep"
 

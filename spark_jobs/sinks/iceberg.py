@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import time
 import zlib
@@ -23,7 +24,10 @@ from pyspark.sql import functions as F
 from connector.errors import LandingError
 from spark_jobs.java_objects import file_system, hadoop_path, java_class, resolved
 from spark_jobs.model import literal, quoted
+from spark_jobs.sinks import version_hint
 from spark_jobs.sinks.sink import Result, portion, retried
+
+log = logging.getLogger(__name__)
 
 CATALOG = "scylla_cdc"
 OWN = ("changelog", "history", "parcels", "state")
@@ -67,6 +71,10 @@ class MovedError(Exception):
     """Another writer's commit was first, and nothing was committed."""
 
 
+class LockedError(LandingError):
+    """Another process is writing the table."""
+
+
 class IcebergSink:
     """See ``Sink``. ``ks/t/state`` is the table ``t__state`` of the namespace ``ks``: two levels fit every catalog."""
 
@@ -74,6 +82,7 @@ class IcebergSink:
         self.session = session
         self.warehouse = warehouse
         self.catalog = _catalog(session, warehouse)
+        self._is_folder = session.conf.get(f"spark.sql.catalog.{self.catalog}.type", None) == "hadoop"
         self._locks = _local_folder(session, f"{warehouse}/_locks")
         self._appends: dict[str, int] = {}
         self._own: set[str] = set()
@@ -83,6 +92,8 @@ class IcebergSink:
         return quoted(self.catalog, *_names(table))
 
     def exists(self, table: str) -> bool:
+        if table not in self._in_place:
+            self._mend_hint(table)
         if not self.session.catalog.tableExists(self.relation(table)):
             return False
         if table not in self._in_place:
@@ -101,14 +112,33 @@ class IcebergSink:
     def _check_place(self, table: str) -> None:
         """A folder that was copied holds tables whose files are the original's: what is written goes there, and what
         upkeep deletes is what the original needs. Other catalogs know where their tables are."""
-        if self.session.conf.get(f"spark.sql.catalog.{self.catalog}.type", None) != "hadoop":
+        if not self._is_folder:
             return
-        here, named = f"{self.warehouse}/{'/'.join(_names(table))}", str(self.loaded(table).location())
+        here, named = self._folder(table), str(self.loaded(table).location())
         if resolved(self.session, here) != resolved(self.session, named):
             raise LandingError(
                 f"the table {here} has its files in {named}: the folder was moved or copied, and Iceberg names files "
                 "by their whole paths; move it back, or land into a warehouse of its own"
             )
+
+    def _folder(self, table: str) -> str:
+        return f"{self.warehouse}/{'/'.join(_names(table))}"
+
+    def _mend_hint(self, table: str) -> None:
+        """Who may only read, as a check of what has landed, goes on all the same."""
+        if not self._is_folder:
+            return
+        folder = self._folder(table)
+        try:
+            if not version_hint.is_right(self.session, folder):
+                with self._alone(table, wait_s=0):
+                    version_hint.make_right(self.session, folder)
+        except LockedError:
+            # The commit of whoever writes it does the same.
+            return
+        except Exception as error:
+            told = str(error).partition("\n")[0]
+            log.warning("%s: readers without Spark may not find its newest version: %s", folder, told)
 
     def is_taken(self, table: str) -> bool:
         """Whether the name of a table that others read is one that landing has for itself."""
@@ -253,28 +283,28 @@ class IcebergSink:
         return retried(alone, _is_conflict)
 
     @contextlib.contextmanager
-    def _alone(self, table: str) -> Iterator[None]:
+    def _alone(self, table: str, wait_s: float | None = None) -> Iterator[None]:
         """On a local file system: no other process, nor another sink of this one, writes the table meanwhile."""
         if self._locks is None:
             yield
             return
         self._locks.mkdir(parents=True, exist_ok=True)
         with (self._locks / ".".join(_names(table))).open("w") as file:
-            _lock(file, table)
+            _lock(file, table, _LOCK_S if wait_s is None else wait_s)
             yield
 
 
-def _lock(file: IO[str], table: str) -> None:
+def _lock(file: IO[str], table: str, wait_s: float) -> None:
     """Waits for a lock no longer than any commit takes: a process that was stopped keeps it as long as it lives."""
-    deadline = time.monotonic() + _LOCK_S
+    deadline = time.monotonic() + wait_s
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise LandingError(
-                    f"{table}: another process is writing it, and did not end that within {_LOCK_S} s; "
+                raise LockedError(
+                    f"{table}: another process is writing it, and did not end that within {wait_s} s; "
                     f"if it was stopped, continue or kill it ({file.name} is its lock)"
                 ) from None
             time.sleep(_LOCK_ASKED_S)

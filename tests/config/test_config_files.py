@@ -138,6 +138,15 @@ spec:
         load(CONNECTOR, written(tmp_path, "connect.yaml", content + "  authentication: {type: scram-sha-512}\n"), {})
 
 
+def test_lines_are_those_of_the_file_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flat = "\n".join(f"    {name}: '{value}'" for name, value in CONNECTOR.items())
+    inner = f"{flat}\n    topic.prefix: b\n"
+    (tmp_path / "c.yaml").write_text(f"apiVersion: v1\nkind: ConfigMap\ndata:\n  c.yaml: |\n{inner}")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"topic\.prefix: Is given twice$"):
+        load("c.yaml", WORKER, environ={})
+
+
 def test_what_a_merge_brings_along_is_not_given_twice(tmp_path: Path) -> None:
     flat = "".join(f"  {name}: {value}\n" for name, value in CONNECTOR.items())
     merged = f"name: orders\nconfig:\n  <<: [{{topic.prefix: a, tasks.max: 3}}, {{topic.prefix: b}}]\n{flat}"

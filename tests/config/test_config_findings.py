@@ -83,6 +83,8 @@ def test_other_places_to_be_filled_in_are_told_as_well() -> None:
     ]
     secret = loaded({"scylla.user": "cdc", "scylla.password": "<hush>hush$HUSH"})
     assert not [notice for notice in secret.notices if "as it stands" in notice], "it may be one"
+    nobodys = loaded({"made.up": "a<hush>b", "up.made": "$HUSH", "topic.creation.a.include": r"(?<hush>a)\k<hush>"})
+    assert not [notice for notice in nobodys.notices if "hush" in notice.lower()], "nobody takes them"
     assert problem({"scylla.cluster.ip.addresses": "<host>"}).suggestion == "something of yours is to be put there"
     pipeline = problem({"topic.heartbeat.prefix": "a-#{stage}#"})
     assert pipeline.suggestion == "it is what a pipeline fills in: give what is made of it"

@@ -71,6 +71,13 @@ def test_broken_json(capsys: Any, tmp_path: Path) -> None:
         ('{"name": "x",\n \u2018topic.prefix\u2019: "y"}', "the quote \u2018 at line 2, column 2"),
         ('{"name": "x",\n"config": {\n', "it ends too early at line 2, column 12 (a bracket"),
         ('{"name": "x', "a text without its second quote at line 1, column 10"),
+        ('{"name": "x"},\n', "a comma behind its end at line 1, column 14 (leave it out)"),
+        (
+            '{"login": "of user="x" password=\\"y\\";"}',
+            'a quote inside of a text at line 1, column 20 (JSON writes it as \\")',
+        ),
+        ('{"name": ["x"}', "the bracket } at line 1, column 14 (another one is not closed yet)"),
+        ('{"tasks.max": 01}', "a number that is none at line 1, column 16"),
         ('{"name": "x"\n"topic.prefix": "y"}', "a comma is missing at line 1, column 13"),
         ('{"name": "x,\n"topic.prefix": "y"}', "a line's end or a tab inside of a text at line 1, column 13"),
     ],

@@ -243,6 +243,7 @@ def basic(login: str) -> str:
         ("Bearer correct-horse", 200),
         (f"Basic {basic('connect:correct-horse')}", 200),
         (f"basic {basic(':correct-horse')}", 200),
+        (f"Basic {basic('connect:correct-horse' + chr(10))}", 200),
         (f"Basic {basic('correct-horse:')}", 401),
         (f"Basic {basic('correct-horse')}", 401),
         (f"Basic {basic('connect:correct-horse:')}", 401),

@@ -436,6 +436,8 @@ def test_offsets_are_altered_and_reset_while_it_is_stopped() -> None:
             '{"name": "a",\n"config": {"a": "b",}}',
             "a comma with nothing behind it at line 2, column 20 (leave",
         ),
+        ("PUT", "/a/config", '{"a": "b"} # hush', "a comment at line 1, column 12 (JSON has none: leave it out)"),
+        ("PUT", "/a/config", '{"a": "b"} {"a": "hush"}', "something behind its end at line 1, column 12"),
         ("PUT", "/a/config", "{'name': 'hush'}", "a text in single quotes at line 1, column 2 (JSON has double ones)"),
         ("PUT", "/a/config", {"name": "a", "config": {"a": "b"}}, "the properties alone, without name and config"),
         ("PUT", "/a/config", {"config": {"a": "b"}}, "the properties alone, without name and config"),

@@ -49,10 +49,12 @@ def read_configurations(
     content, problems = _bytes(file)
     if content is None:
         return [], problems
-    return _parsed(Path(file), environ, file, content)
+    return _parsed(Path(file), environ, file, content, is_whole=True)
 
 
-def _parsed(outer: Path, environ: Mapping[str, str], file: str, content: bytes) -> tuple[list[Wrapped], list[Problem]]:
+def _parsed(
+    outer: Path, environ: Mapping[str, str], file: str, content: bytes, *, is_whole: bool = False
+) -> tuple[list[Wrapped], list[Problem]]:
     """What a file holds that may be inside of another one, the ``outer``."""
     form = _form(file, content)
     if form == "env" or form == "properties":
@@ -62,7 +64,6 @@ def _parsed(outer: Path, environ: Mapping[str, str], file: str, content: bytes) 
         from connector.config.forms.programs import configurations_of
 
         return configurations_of(file, form, decoded(content)[0], environ, outer.parent)
-    is_whole = file == os.fspath(outer)
     documents, problems = _yaml(file, content, is_whole) if form == "YAML" else _json(file, content, is_whole)
     if problems:
         return [], problems
