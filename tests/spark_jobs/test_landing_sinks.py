@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyiceberg.table import StaticTable
 from pyspark.sql import DataFrame, SparkSession
 
 from connector.errors import ConfigurationError, LandingError
@@ -464,16 +465,51 @@ def test_icebergs_published_table_refuses_who_was_paused_before_the_commit_itsel
     assert [row["name"] for row in refs] == ["main"], "branches that nobody took are gone"
 
 
-def test_a_lock_of_a_process_that_stands_still_is_not_waited_for_without_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_iceberg_table_that_rests_is_found_without_spark_after_a_crash_between_two_files(
+    spark: SparkSession, warehouse: str
 ) -> None:
-    monkeypatch.setattr(iceberg, "_LOCK_S", 0.1)
+    """Of a job that was killed as it wrote the file that names the newest version. Spark goes by the other files, and
+    a commit writes it anew: of a table without one PyIceberg knew nothing, or the version before, for as long."""
+    first = IcebergPublisher(spark, warehouse)
+    for turn, count in enumerate((1, 2, 3), 1):
+        first.replace("ks/t", first.session.range(count), {}, 0, 1000, turn)
+    folder = Path(warehouse, "ks/t")
+    metadata = folder / "metadata"
+    hint, checksum = metadata / "version-hint.text", metadata / ".version-hint.text.crc"
+    newest = int(hint.read_text())
+
+    def found_after(text: str | None, with_checksum: bool = False) -> int:
+        hint.unlink() if text is None else hint.write_text(text)
+        if not with_checksum:
+            checksum.unlink()
+        (metadata / "5f0c-version-hint.temp").write_text("")
+        assert IcebergPublisher(spark, warehouse).turn("ks/t") == 3
+        assert hint.read_text() == str(newest)
+        return int(StaticTable.from_metadata(str(folder)).scan().to_arrow().num_rows)
+
+    assert found_after(None) == found_after(None, with_checksum=True) == found_after("") == 3
+    assert found_after(str(newest - 1)) == found_after(str(newest - 1), with_checksum=True) == 3
+    # Of a writer that went on after a pause in which others have committed, and deleted what it names.
+    assert found_after(str(newest + 7)) == 3
+
+    written = hint.stat().st_mtime_ns
+    IcebergPublisher(spark, warehouse).turn("ks/t")
+    assert hint.stat().st_mtime_ns == written, "what is right stays"
+    hint.unlink()
+    with first._sink._alone("ks/t"):
+        assert IcebergPublisher(spark, warehouse).turn("ks/t") == 3
+    assert not hint.exists(), "who is writing the table writes it"
+    first.stay("ks/t", {}, 4)
+    assert int(StaticTable.from_metadata(str(folder)).scan().to_arrow().num_rows) == 3
+
+
+def test_a_lock_of_a_process_that_stands_still_is_not_waited_for_without_end(tmp_path: Path) -> None:
     with (tmp_path / "lock").open("w") as held, (tmp_path / "lock").open("w") as wanted:
-        iceberg._lock(held, "ks/t")
+        iceberg._lock(held, "ks/t", 0.1)
         with pytest.raises(LandingError, match=r"ks/t: another process is writing it.*continue or kill it.*lock"):
-            iceberg._lock(wanted, "ks/t")
+            iceberg._lock(wanted, "ks/t", 0.1)
         fcntl.flock(held, fcntl.LOCK_UN)
-        iceberg._lock(wanted, "ks/t")
+        iceberg._lock(wanted, "ks/t", 0.1)
 
 
 def _name_of(sink: Sink) -> str:
