@@ -72,7 +72,7 @@ def _resolving(points: Sequence[Point]) -> list[tuple[Point, Future[list[Point]]
 def _resolved(point: Point, resolving: Future[list[Point]], deadline: float) -> tuple[str | None, list[Point]]:
     """What is wrong with its name, and where it leads."""
     try:
-        addresses = resolving.result(max(_LEAST_SECONDS, deadline - time.monotonic()))
+        addresses = resolving.result(max(0.0, deadline - time.monotonic()))
     except TimeoutError:
         return _SLOW.format(_shown(point), PATIENCE_SECONDS), []
     return (None if addresses else _UNRESOLVED.format(_shown(point))), addresses

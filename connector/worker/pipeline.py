@@ -107,7 +107,9 @@ class Pipeline:
     def all_topics(self) -> frozenset[str]:
         """Also those that take none, of which there may be no facts yet: they may be hidden from us, and hold what a
         former owner has left open. Read by any thread."""
-        return frozenset(self.facts) | frozenset(self.suspended_topics)
+        # In this order: one that is resumed between the two reads is found in the second.
+        suspended = frozenset(self.suspended_topics)
+        return suspended | frozenset(self.facts)
 
     def encode(self, batches: Sequence[Batch], room: int) -> Encoded:
         """All records of the first batches, at least of one, until ``room`` bytes are filled.
@@ -277,8 +279,9 @@ class Pipeline:
 
     def resume_topic(self, facts: TopicFacts) -> None:
         """It takes records again, perhaps other ones than before."""
-        self._resumed |= self.suspended_topics.pop(facts.name, None) is not None
+        # Before it is let go: at no moment `all_topics` lacks it.
         self.facts[facts.name] = facts
+        self._resumed |= self.suspended_topics.pop(facts.name, None) is not None
         self._limits.pop(facts.name, None)
 
     def take_resumed(self) -> bool:

@@ -158,7 +158,9 @@ class TopicTroubles:
         if trouble.refused == found.max_message_bytes and trouble.pause < LONGEST_PAUSE:
             # It says that it takes what it has refused: asking again would be refused again. Unless its limit was
             # lower for a while, or is not for us to see.
-            self._wait_on(topic, f"{trouble.why}; max.message.bytes is {found.max_message_bytes}")
+            # Of a limit that we may not see there is but a guess.
+            limit = "" if found.compacted is None else f"; max.message.bytes is {found.max_message_bytes}"
+            self._wait_on(topic, f"{trouble.why}{limit}")
             return
         known = self._pipeline.largest_record(topic)
         if trouble.unseen or found.max_message_bytes < (LARGEST_BATCH if known is None else known):

@@ -354,7 +354,9 @@ class Transactions:
         elif code in TOPIC_ERRORS:
             self._topics.suspend(topic, advice(failure.error), refused=True)
         elif code not in NOT_OF_THE_TOPIC and topic in self._pipeline.topics:
-            self._topics.suspend(topic, describe(failure.error), too_large=code in RECORD_ERRORS)
+            # A record of no batch, an entry of a slot say, may be refused by the client itself.
+            unsent = failure.record is not None
+            self._topics.suspend(topic, describe(failure.error, unsent=unsent), too_large=code in RECORD_ERRORS)
 
     def start_over(self, error: CdcError) -> None:
         """No position in memory is valid: a new producer, and every slot of ours restored."""

@@ -139,7 +139,8 @@ def _properties(executable: Path, arguments: list[str]) -> tuple[dict[str, str] 
     found = dict(re.findall(r"^\s+([a-z.]+) = (.*)$", said, re.MULTILINE))
     if done.returncode == 0 and "java.home" in found:
         return found, ""
-    # What the environment gives it to start with stands at the head of what it says.
+    # What the environment gives it stands at the head of what it says: that may be long, and hold passwords.
+    said = re.sub(r"^(Picked up \w+):.*$", r"\1.", said, flags=re.MULTILINE)
     return None, " ".join(said.split())[:_SAID] or f"it ended with {done.returncode}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -145,7 +146,6 @@ def test_names_that_take_their_time_are_told_and_keep_nobody(monkeypatch: pytest
 
     monkeypatch.setattr(socket, "getaddrinfo", resolved)
     monkeypatch.setattr(contact_points, "PATIENCE_SECONDS", 0.1)
-    monkeypatch.setattr(contact_points, "_LEAST_SECONDS", 0.01)
     slow = "the name is not resolved in 0.1 s, for which every start waits"
     points = (("a.test", 9042), ("b.test", 9042))
     connection = SimpleNamespace(settings=ConnectionSettings(points), hosts=list)
@@ -153,6 +153,8 @@ def test_names_that_take_their_time_are_told_and_keep_nobody(monkeypatch: pytest
         told = [f"a contact point is of little use: {name}.test:9042: {slow}" for name in "ab"]
         assert useless_points(connection) == told
         assert unresolved(points) == [f"{name}.test:9042: {slow}" for name in "ab"]
+        began = time.monotonic()
+        assert len(unresolved(points * 20)) == 40 and time.monotonic() - began < 5, "together, not one by one"
     finally:
         over.set()
 

@@ -159,3 +159,27 @@ def test_a_large_batch_is_not_divided() -> None:
     rows = [LOG.row(2, at, at == RECORDS_AT_ONCE, pk=at) for at in range(RECORDS_AT_ONCE + 1)]
     done = pipeline().encode([*batches("a"), LOG.batch(*rows), *batches("b")], PLENTY)
     assert done.ends == [1, 1 + len(rows)]
+
+
+def test_a_topic_that_is_resumed_is_among_all_topics_at_each_moment() -> None:
+    """Threads that restore slots look there for what former owners left: one that is missed is written to, unseen."""
+    found, facts, seen = pipeline(), TopicFacts("new", 1, False, PLENTY), list[frozenset[str]]()
+
+    class Suspended(dict[str, str]):
+        def pop(self, *given: Any) -> Any:
+            gone = super().pop(*given)
+            seen.append(found.all_topics)
+            return gone
+
+    class Facts(dict[str, TopicFacts]):
+        def __iter__(self) -> Any:
+            yield from list(super().__iter__())
+            if found.suspended_topics:
+                found.resume_topic(facts)  # by another thread, once they were read
+
+    found.suspended_topics = Suspended(new="hidden")
+    found.resume_topic(facts)
+    found.suspend_topic("other", "hidden")
+    found.facts, facts = Facts(found.facts), TopicFacts("other", 1, False, PLENTY)
+    seen.append(found.all_topics)
+    assert ["new" in each for each in seen] == [True] * len(seen) and "other" in seen[-1]

@@ -151,6 +151,16 @@ def test_a_topic_whose_limit_was_lowered_and_raised_again_takes_records_as_befor
     assert f"max.message.bytes is {PLENTY}" in records.suspended_topics["t0"], "what it is now it has refused"
 
 
+def test_a_limit_that_we_may_not_see_is_not_told() -> None:
+    records, chores, hidden = pipeline(), Held(), TopicFacts("t0", 1, None, PLENTY)
+    records.resume_topic(hidden)
+    troubles = TopicTroubles(records, lambda *_: hidden, Unseen(), cast(Chores, chores))
+    troubles.suspend("t0", "MSG_SIZE_TOO_LARGE", too_large=True)
+    troubles.tick()
+    chores.end()
+    assert records.suspended_topics["t0"] == "MSG_SIZE_TOO_LARGE"
+
+
 def test_a_topic_that_was_small_while_nobody_looked_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """It waited for a limit that it had: for ever. So did one whose limit we have no right to see."""
     now = [1_000.0]
