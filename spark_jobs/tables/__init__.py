@@ -26,7 +26,6 @@ from spark_jobs.tables.lease import (
     job_lease,
     leases,
     upkeep_lease,
-    wait_free,
 )
 from spark_jobs.tables.levels import MARK_PART
 from spark_jobs.tables.notes import FORM, Known
@@ -74,6 +73,5 @@ __all__ = [
     "uncompiled",
     "unpublishable",
     "upkeep_lease",
-    "wait_free",
     "without_feed",
 ]

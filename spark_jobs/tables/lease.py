@@ -390,11 +390,6 @@ def _started(pid: int) -> str | None:
         return "?"
 
 
-def wait_free(folder: Folder, name: str) -> bool:
-    """Whether nobody holds the lease at this moment."""
-    return holds(folder, name) is None
-
-
 def holds(folder: Folder, name: str) -> str | None:
     """What the holder of the lease says it does; None if nobody holds it at this moment."""
     lease = Lease(folder, name, 1)

@@ -23,12 +23,24 @@ from spark_jobs.model import DEAD
 from spark_jobs.sinks import FORMATS
 from spark_jobs.source import SourceAccess, reading_tasks, time_to_live
 from spark_jobs.stream import Topics, one_line
-from spark_jobs.tables import LandedTable, PublishedTable, leases, open_publisher, open_sink, unpublishable, wait_free
+from spark_jobs.tables import (
+    BACKFILL,
+    LAND,
+    LandedTable,
+    PublishedTable,
+    holds,
+    leases,
+    open_publisher,
+    open_sink,
+    unpublishable,
+)
 from spark_jobs.verify.report import Verdict
 from spark_jobs.verify.round import Rounds
 
 _LOOK_S = 0.5
 _TABLES_AT_ONCE = 4
+_FILLING = frozenset((LAND, BACKFILL))
+"""What brings rows that are not there yet. Other holders of the job's lease only rearrange those that are."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +127,7 @@ class _Comparison:
         result.source_rows, result.landed_rows = done.source_rows, done.landed_rows
         result.read_twice = done.read_twice
         while result.rounds < limits.rounds and not done.equal:
-            self._say(f"{self._table}: {done.differing:,} rows differ; they are looked at again")
+            self._say(f"{self._table}: {done.differing:,} rows differ; {_outlook(self._holder(), limits)}")
             waited = self._wait()
             result.behind = waited.behind
             if waited.note is not None:
@@ -173,22 +185,25 @@ class _Comparison:
                 return _Waited(True, None, f"landing's progress is unknown: {error}")
 
     def _wait_for(self, topics: Topics, wanted: Sequence[str]) -> _Waited:
-        lease = leases(self._session, self._settings)
-        if not wait_free(lease, self._settings.name):
+        if self._holder() in _FILLING:
             self._stop.wait(self._limits.confidence_ms / 1000)
         ends = topics.offsets(wanted)
         stood, since = None, time.monotonic()
         while True:
             positions = self._landed.restore().positions
             behind = sum(max(end - positions.get(place, 0), 0) for place, end in ends.items())
-            free = wait_free(lease, self._settings.name)
-            if not behind and not free:
+            fills = self._holder() in _FILLING
+            if not behind and fills:
                 return _Waited(False, 0)
             if positions != stood:
                 stood, since = positions, time.monotonic()
-            if free or self._stop.is_set() or time.monotonic() - since >= self._limits.wait_s:
+            if not fills or self._stop.is_set() or time.monotonic() - since >= self._limits.wait_s:
                 return _Waited(True, behind)
             self._stop.wait(_LOOK_S)
+
+    def _holder(self) -> str | None:
+        """What is done to the warehouse at this moment."""
+        return holds(leases(self._session, self._settings), self._settings.name)
 
     def _dead_letters(self) -> int:
         log = self._landed.sink.relation(self._landed.changelog)
@@ -197,3 +212,21 @@ class _Comparison:
         ).first()
         assert row is not None
         return int(row["letters"])
+
+
+def _outlook(holder: str | None, limits: Limits) -> str:
+    """What becomes of rows that differ, and for whom and how long is waited before that.
+
+    >>> print(_outlook("land", Limits()))
+    they are looked at again in 30 s or more, when land has passed what the topics hold, or has not gone on for 30 s
+    >>> print(_outlook("rebuild", Limits()))
+    they are looked at once more: rebuild is at work, and nothing lands
+    >>> print(_outlook(None, Limits()))
+    they are looked at once more: nothing lands
+    """
+    if holder in _FILLING:
+        confidence, patience = limits.confidence_ms / 1000, limits.wait_s
+        passed = f"when {holder} has passed what the topics hold, or has not gone on for {patience:g} s"
+        return f"they are looked at again in {confidence:g} s or more, {passed}"
+    at_work = "" if holder is None else f"{holder or 'somebody'} is at work, and "
+    return f"they are looked at once more: {at_work}nothing lands"

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from connector.errors import LandingError
 from spark_jobs.config import load_settings
 from spark_jobs.tables import lease as leases
-from spark_jobs.tables.lease import Lease, LocalFolder, wait_free
+from spark_jobs.tables.lease import Lease, LocalFolder, holds
 from tests.servers.patience import until
 
 
@@ -93,7 +93,7 @@ def test_what_never_can_be_read_holds_nothing(tmp_path: Path) -> None:
 def test_only_who_can_see_a_process_knows_that_it_is_gone(tmp_path: Path, more: dict[str, Any], free: bool) -> None:
     folder = LocalFolder(str(tmp_path))
     assert folder.create("job.1", holder(**more))
-    assert wait_free(folder, "job") is free
+    assert (holds(folder, "job") is None) is free
 
 
 def test_of_two_that_begin_at_once_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
