@@ -19,6 +19,7 @@ from spark_jobs.tables.landing_plan import (
 from spark_jobs.tables.lease import (
     BACKFILL,
     LAND,
+    Folder,
     Lease,
     backfills,
     filling_lease,
@@ -42,6 +43,7 @@ __all__ = [
     "LAND",
     "MARK_PART",
     "Among",
+    "Folder",
     "Known",
     "LandedTable",
     "Lease",

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import SparkSession
 
@@ -26,6 +27,7 @@ from spark_jobs.stream import Topics, one_line
 from spark_jobs.tables import (
     BACKFILL,
     LAND,
+    Folder,
     LandedTable,
     PublishedTable,
     holds,
@@ -201,9 +203,13 @@ class _Comparison:
                 return _Waited(True, behind)
             self._stop.wait(_LOOK_S)
 
+    @cached_property
+    def _leases(self) -> Folder:
+        return leases(self._session, self._settings)
+
     def _holder(self) -> str | None:
         """What is done to the warehouse at this moment."""
-        return holds(leases(self._session, self._settings), self._settings.name)
+        return holds(self._leases, self._settings.name)
 
     def _dead_letters(self) -> int:
         log = self._landed.sink.relation(self._landed.changelog)
